@@ -44,8 +44,8 @@ test-slow: $(VENV)/development ## run the statistical suites that take minutes
 test-search: $(VENV)/development ## run the tests with new random examples (make test repeats the same ones)
 	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n 2 -m "not slow"
 
-test-dowhy: $(DOWHY)/ready ## run the round trips of exports with DoWhy, in an environment of its own: it holds scipy back
-	$(DOWHY)/bin/pytest tests/graphs/convert tests/docs/test_exports_page.py
+test-dowhy: $(DOWHY)/ready ## run the round trips of exports, and effects, with DoWhy, in an environment of its own: it holds scipy back
+	$(DOWHY)/bin/pytest tests/graphs/convert tests/docs/test_exports_page.py tests/discovery/test_effect_dowhy.py
 
 test-flower: $(FLOWER)/ready ## run online studies over Flower on the loopback, in an environment of its own: it holds typer back
 	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/federation/flower

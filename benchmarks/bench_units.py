@@ -5,7 +5,7 @@
 2. Found: one or two clients whose numbers are in another unit.
 
 Everything goes the way of a study: tables are profiled, and `find_unit_mismatch` sees the profiles. The constants in
-`fedcdh.federation.planning.unit_consistency` were chosen on seeds below 1000 (and on the real data); claims rest on
+`fedcdh.summaries.unit_consistency` were chosen on seeds below 1000 (and on the real data); claims rest on
 seeds from 1000 upwards. Simulated variables are drawn once for every seed: one seed, one variable.
 """
 
@@ -29,8 +29,8 @@ from benchmarks.bench_graphs import DIALECTS
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.evaluation.experiments import real_data
 from fedcdh.evaluation.simulation import keyed_generator, name_clients, simulate
-from fedcdh.federation.planning.unit_consistency import UnitMismatch, find_unit_mismatch
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.unit_consistency import UnitMismatch, find_unit_mismatch
 
 Array = np.ndarray[Any, Any]
 Tables = Mapping[str, Mapping[str, Array]]  # client → variable → values

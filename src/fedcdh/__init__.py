@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fedcdh.data.readers import CsvStyle, open_tables
     from fedcdh.discovery.api import discover, discover_from
     from fedcdh.discovery.drift import Drift
+    from fedcdh.discovery.effect import Effect
     from fedcdh.discovery.estimator import FedCDH
     from fedcdh.discovery.result import Discovery, Edge
     from fedcdh.discovery.stability import Stability
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from fedcdh.privacy.releases import release
     from fedcdh.protocols import DOMAIN
     from fedcdh.reporting.result_files import write_result
+    from fedcdh.reporting.result_reading import read_result
+    from fedcdh.reporting.saved_discovery import SavedDiscovery
     from fedcdh.summaries.accumulator import summarize
     from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
     from fedcdh.summaries.features import Fourier, Hermite
@@ -52,6 +55,7 @@ __all__ = [
     "Discovery",
     "Drift",
     "Edge",
+    "Effect",
     "FedCDH",
     "FedCDHError",
     "Fourier",
@@ -59,6 +63,7 @@ __all__ = [
     "Knowledge",
     "PartialGraph",
     "Profile",
+    "SavedDiscovery",
     "Stability",
     "StudyPlan",
     "Summary",
@@ -69,6 +74,7 @@ __all__ = [
     "discover_from",
     "open_tables",
     "profile",
+    "read_result",
     "release",
     "simulate",
     "simulate_federation",
@@ -86,6 +92,7 @@ _HOMES = {
     "Discovery": "fedcdh.discovery.result",
     "Drift": "fedcdh.discovery.drift",
     "Edge": "fedcdh.discovery.result",
+    "Effect": "fedcdh.discovery.effect",
     "FedCDH": "fedcdh.discovery.estimator",
     "FedCDHError": "fedcdh.errors",
     "Fourier": "fedcdh.summaries.features",
@@ -93,6 +100,7 @@ _HOMES = {
     "Knowledge": "fedcdh.graphs.knowledge",
     "PartialGraph": "fedcdh.graphs.partial_graph",
     "Profile": "fedcdh.summaries.profiles",
+    "SavedDiscovery": "fedcdh.reporting.saved_discovery",
     "Stability": "fedcdh.discovery.stability",
     "StudyPlan": "fedcdh.summaries.plan",
     "Summary": "fedcdh.summaries.summary",
@@ -103,6 +111,7 @@ _HOMES = {
     "discover_from": "fedcdh.discovery.api",
     "open_tables": "fedcdh.data.readers",
     "profile": "fedcdh.summaries.profiles",
+    "read_result": "fedcdh.reporting.result_reading",
     "release": "fedcdh.privacy.releases",
     "simulate": "fedcdh.evaluation.simulation",
     "simulate_federation": "fedcdh.federation.in_process",

@@ -14,7 +14,7 @@ def test_the_demo_shows_the_graph_and_where_the_report_is(tmp_path, capsys):
     assert re.search(r"mechanisms that differ between clients: medication \(.*\), systolic_pressure \(.*\)", shown)
     assert "one site" in shown
     assert str(tmp_path / "out" / "report.html") in shown
-    names = ["edges.csv", "graph.dot", "graph.txt", "report.html", "result.json"]
+    names = ["edges.csv", "effects.csv", "graph.dot", "graph.txt", "report.html", "result.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     (tmp_path / "taken").write_text("a file, not a folder", encoding="utf-8")
     assert main(["demo", "-o", str(tmp_path / "taken"), "-q"]) == 8

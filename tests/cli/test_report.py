@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import stat
+
+import pytest
 from cli_study import plan_of, run, summaries
 
 from fedcdh.cli import main
@@ -19,3 +23,48 @@ def test_a_report_replaces_only_a_report(study, here, capsys):
     assert main(["report", "result", "-o", "letter.html"]) == 2
     assert (here / "letter.html").read_text(encoding="utf-8") == "<p>a letter"
     assert main(["report", "nowhere"]) == 3
+
+
+def test_letters_to_one_site_and_to_all(study, here, capsys):
+    run("discover", plan_of(study), *summaries(study), "-q")
+    sites = [client["client"] for client in json.loads((here / "result" / "result.json").read_text())["clients"]]
+    run("report", "result", "--site", sites[0])
+    assert f"Wrote {sites[0]}.letter.html" in capsys.readouterr().out
+    one = (here / f"{sites[0]}.letter.html").read_bytes()
+    run("report", "result", "--all-sites")
+    assert f"Wrote {len(sites)} letters to letters" in capsys.readouterr().out
+    assert sorted(path.name for path in (here / "letters").iterdir()) == [f"{site}.letter.html" for site in sites]
+    assert (here / "letters" / f"{sites[0]}.letter.html").read_bytes() == one
+    run("report", "result", "--all-sites", "-o", "post", "--json")
+    assert len(json.loads(capsys.readouterr().out)["files"]) == len(sites)
+    assert main(["report", "result", "--site", "nowhere"]) == 2
+    assert "the study has no site 'nowhere'" in capsys.readouterr().err
+    assert main(["report", "result", "--site", sites[0], "--all-sites"]) == 2
+    assert main(["report", "result", "--all-sites", "--open"]) == 2
+    run("report", "result", "-q")
+    assert main(["report", "result", "--site", sites[0], "-o", "report.html"]) == 2
+
+
+@pytest.fixture
+def browser(here, monkeypatch):
+    """A program in the place of the browser, which writes down what it is asked to show."""
+    program = here / "browser"
+    monkeypatch.setenv("BROWSER", str(program))
+
+    def make(code):
+        program.write_text(f'#!/bin/sh\necho "$1" > shown.txt\nexit {code}\n', encoding="utf-8")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+    return make
+
+
+def test_the_browser_shows_the_page(study, here, capsys, browser):
+    run("discover", plan_of(study), *summaries(study), "-q")
+    browser(0)
+    run("report", "result", "-o", "a page.html", "--open")
+    address = (here / "a page.html").resolve().as_uri()
+    assert (here / "shown.txt").read_text().strip() == address
+    assert "No browser" not in capsys.readouterr().err
+    browser(1)
+    run("report", "result", "-o", "a page.html", "--open", "-q")
+    assert f"No browser opened the page. Open it yourself: {address}" in capsys.readouterr().err

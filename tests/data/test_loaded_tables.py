@@ -14,7 +14,7 @@ import fedcdh
 from fedcdh.data.columns import CategoricalColumn, NumericColumn
 from fedcdh.data.loaded_tables import concatenate, load_tables
 from fedcdh.data.readers import open_query, open_tables
-from fedcdh.data.table import Table, to_table
+from fedcdh.data.table import Table, split_by_client, to_table
 from fedcdh.errors import DataError
 
 labels = st.lists(st.none() | st.sampled_from("abc"), max_size=6)
@@ -79,3 +79,13 @@ def test_a_column_that_is_not_there_is_refused(tmp_path):
         load_tables({"north": tmp_path / "north.csv"}, variables=["y"])
     with pytest.raises(DataError, match="there is no file"):
         load_tables({"north": "none.csv"})
+
+
+def test_excluded_columns_are_not_read(tmp_path):
+    (tmp_path / "north.csv").write_text('x,note\n1,"1,234"\n', encoding="utf-8")
+    with pytest.raises(DataError, match="thousands separators"):
+        load_tables({"north": tmp_path / "north.csv"})
+    loaded = load_tables({"north": tmp_path / "north.csv"}, exclude=["note"])
+    assert split_by_client(loaded, None, exclude=["note"])["north"].names == ("x",)
+    with pytest.raises(DataError, match="there is no column 'notes' to exclude"):
+        split_by_client(load_tables({"north": tmp_path / "north.csv"}, variables=["x"]), None, exclude=["notes"])

@@ -33,7 +33,7 @@ def count_found(*, changing: int, confounders: tuple[PseudoConfounder, ...] = ()
         (arrow,) = study.arrows
         for drawn in (arrow, arrow[::-1]):
             graph = PartialGraph((DOMAIN, *study.names), arrows={drawn, (DOMAIN, "v1"), (DOMAIN, "v2")})
-            found += find_dependent_changes(cohort_of(study), graph) == (drawn,)
+            found += find_dependent_changes(cohort_of(study), graph, {}) == (drawn,)
     assert found % 2 == 0  # which of the two is drawn does not matter
     return found // 2
 
@@ -51,10 +51,38 @@ def test_a_result_names_the_arrow_and_sums_say_the_same():
         for known in (cohort, Aggregate.of(cohort)):
             result = discover_from(known, cohort.plan, method="constraint")
             named = [note for note in result.notes if "change together between clients" in note]
-            assert len(named) == len(find_dependent_changes(cohort, result.augmented))
+            assert len(named) == len(find_dependent_changes(cohort, result.augmented, result.orientation.reasons))
             assert all(f"{tail} → {head} may be reversed" in named[0] for tail, head in result.graph.arrows if named)
             noted += len(named)
     assert noted >= 4
+
+
+def test_evidence_leaves_these_pairs_open_and_sums_say_the_same():
+    opened = 0
+    for seed in range(8):
+        cohort = cohort_of(pair_study(seed, changing=0, confounders=(SHARED,)))
+        for known in (cohort, Aggregate.of(cohort)):
+            result = discover_from(known, cohort.plan)
+            assert find_dependent_changes(cohort, result.augmented, result.orientation.reasons) == ()
+            if any("do not direct v1 — v2" in note for note in result.notes):
+                assert result.graph.lines == {frozenset(("v1", "v2"))}
+                arrows = result.search_result.posterior.arrows
+                assert arrows["v1", "v2"] == arrows["v2", "v1"] > 0.2, (seed, arrows)
+                opened += 1
+    assert opened >= 2
+
+
+@pytest.mark.parametrize("reason", ["noise", "knowledge"])
+def test_arrows_that_rest_on_noise_or_knowledge_are_left(reason):
+    found = [0, 0]
+    for seed in range(6):
+        study = pair_study(seed, changing=0, confounders=(SHARED,))
+        (arrow,) = study.arrows
+        graph = PartialGraph((DOMAIN, *study.names), arrows={arrow, (DOMAIN, "v1"), (DOMAIN, "v2")})
+        for place, grounds in enumerate(({}, {arrow: reason})):
+            found[place] += len(find_dependent_changes(cohort_of(study), graph, grounds))
+    assert found[0] >= 3
+    assert found[1] == 0
 
 
 def test_levels_are_compared_given_other_causes():
@@ -62,7 +90,7 @@ def test_levels_are_compared_given_other_causes():
     for seed in range(5):
         study = simulate(variables=3, edges=3, changing=1, clients=10, rows=200, seed=seed)
         graph = PartialGraph((DOMAIN, *study.names), arrows=study.augmented)
-        assert find_dependent_changes(cohort_of(study), graph) == ()
+        assert find_dependent_changes(cohort_of(study), graph, {}) == ()
 
 
 @pytest.mark.parametrize("clients", [1, 3])

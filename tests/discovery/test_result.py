@@ -137,7 +137,7 @@ def test_probabilities_of_edges_agree_with_each_other_and_with_what_is_drawn():
     for edge in result.edges():
         assert 0 <= edge.probability_forward <= edge.probability <= 1
         backward = edge.probability - edge.probability_forward
-        assert edge.probability_open == pytest.approx(2 * min(edge.probability_forward, backward))
+        assert edge.probability_undirected == pytest.approx(2 * min(edge.probability_forward, backward))
         assert (edge.probability >= limits.min_probability) == bool(edge.mark)
         if edge.mark == "→" and edge.source != DOMAIN:
             assert edge.probability_forward >= limits.min_arrow_probability
@@ -175,7 +175,7 @@ def test_searches_by_tests_have_no_probabilities(method):
     assert result.posterior is None
     assert result.probability_of_change == {}
     for edge in result.edges():
-        assert edge.probability is edge.probability_forward is edge.probability_open is edge.strength is None
+        assert edge.probability is edge.probability_forward is edge.probability_undirected is edge.strength is None
     with pytest.raises(SettingsError, match="has no probabilities") as refusal:
         result.sample_dags(2)
     assert refusal.value.parameter == "method"

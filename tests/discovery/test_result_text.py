@@ -81,8 +81,8 @@ def test_a_search_by_tests_is_printed_without_probabilities():
     assert "probabilities" not in str(by_tests)
     assert "possible" not in str(by_tests)
     found = fedcdh.discover(columns, domain="site")
-    assert "numbers are probabilities" in str(found).splitlines()[0]
+    assert "probabilities, standardised slopes" in str(found).splitlines()[0]
     for one in found.edges():
         if one.mark == "→" and one.source != DOMAIN:
             (row,) = (row for row in str(found).splitlines() if row.startswith(f"{one.source} → {one.target} "))
-            assert row.split()[-1] == format_probability(one.probability_forward)
+            assert row.split()[3:] == [format_probability(one.probability_forward), f"{one.standardised_slope:+.2f}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 
@@ -68,8 +69,42 @@ def test_the_gallery_runs(script, empty_folder):
     assert any(cell.printed for cell in shown)
     assert any(cell.pictures for cell in shown)
     assert "What one learns" in shown[-1].cell.text
+    _check_notebook(gallery().notebook(shown), shown)
     said = gallery().page(shown, script, "pictures")
     assert all(f"pictures/{picture.name}" in said for cell in shown for picture in cell.pictures)
+
+
+def _check_notebook(text, shown):
+    """Every cell, once and in order, in the format that Jupyter reads."""
+    found = json.loads(text)
+    sources = [cell["source"] for cell in found["cells"]]
+    parts = [part.strip() for one in shown for part in (one.cell.text, one.cell.code)]
+    assert sources == [part for part in parts if part]
+    assert len({cell["id"] for cell in found["cells"]}) == len(sources)
+    assert (found["nbformat"], found["nbformat_minor"]) == (4, 5)
+
+
+@pytest.mark.slow
+def test_the_first_notebook_runs_in_jupyter(empty_folder):
+    """The notebook that the first page offers, in a kernel of its own: the same graph and the same effect."""
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (pip install nbclient ipykernel)")
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed (pip install nbclient ipykernel)")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed (pip install nbclient ipykernel)")
+    script = DOCS / "gallery" / "first_study.py"
+    shown = gallery().run(script, empty_folder / "run")
+    notebook = nbformat.reads(gallery().notebook(shown), as_version=4)
+    nbformat.validate(notebook)
+    expected = [cell.get("outputs") for cell in notebook.cells]
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(empty_folder)}}).execute()
+    for cell, outputs in zip(notebook.cells, expected, strict=True):
+        assert _text_of(cell.get("outputs") or ()) == _text_of(outputs or ())
+    assert (empty_folder / "study.html").exists()
+
+
+def _text_of(outputs):
+    """What was printed, and the HTML of values; pictures are drawn by other programs in a notebook."""
+    printed = "".join(one["text"] for one in outputs if one["output_type"] == "stream" and one["name"] == "stdout")
+    return printed, [one["data"]["text/html"] for one in outputs if "text/html" in one.get("data", {})]
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=pages.name_of)

@@ -9,13 +9,15 @@ import pytest
 import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, smallest_strengths
+from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, shows_at_clients, smallest_strengths
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.aggregation import Aggregate
 
+COUNTS = st.integers(2, 8)
 COLLIDER = PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")])
 
 
@@ -208,3 +210,68 @@ def test_of_two_causes_that_say_the_same_one_stays():
         assert len(find_weak_arrows(COLLIDER, 0.02, measure)) == 1
         assert find_weak_arrows(COLLIDER, 0.02, measure, COLLIDER.arrows) == {}
         assert len(find_weak_arrows(COLLIDER, 0.9, measure)) == 2
+
+
+def gains_of_rows(tables, target, others, cause):
+    """Return by how much the mean square at each client falls with the cause, predicted from other clients' rows."""
+
+    def centred(table, names):
+        return np.column_stack([table[name] - table[name].mean() for name in names]) if names else None
+
+    found = []
+    for here, table in tables.items():
+        rest, squares = [one for name, one in tables.items() if name != here], []
+        for names in (others, [*others, cause]):
+            left = centred(table, [target])[:, 0]
+            if names:
+                design = np.vstack([centred(one, names) for one in rest])
+                response = np.concatenate([centred(one, [target])[:, 0] for one in rest])
+                left = left - centred(table, names) @ np.linalg.lstsq(design, response, rcond=None)[0]
+            squares.append((left**2).mean())
+        found.append(squares[0] - squares[1])
+    return np.array(found)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 10**6),
+    slope=st.sampled_from([0.0, 0.1, 0.3]),
+    spread=st.sampled_from([0.0, 0.2]),
+    clients=COUNTS,
+)
+def test_an_edge_shows_if_a_further_client_would_show_it(seed, slope, spread, clients):
+    own = np.random.default_rng(seed).normal(size=clients) * spread + slope
+    tables = linear_tables(seed, [(1.0, float(one)) for one in own])
+    gains = gains_of_rows(tables, "z", ["x"], "y")
+    bound = gains.mean() - stats.t.ppf(0.9, clients - 1) * gains.std(ddof=1) * np.sqrt(1 + 1 / clients)
+    if abs(bound) > 0.02 * abs(gains).max():
+        assert shows_at_clients(COLLIDER, basis_of(tables), ("y", "z")) == (bound > 0)
+
+
+def test_a_weak_edge_at_all_clients_shows_and_one_at_few_does_not():
+    everywhere = basis_of(linear_tables(1, [(1.0, 0.15)] * 10, rows=3000))
+    at_two = basis_of(linear_tables(1, [(1.0, 0.5)] * 2 + [(1.0, 0.0)] * 8, rows=3000))
+    both = [measure_strengths(COLLIDER, basis)["y", "z"] for basis in (everywhere, at_two)]
+    assert max(both) < 0.03
+    assert min(both) > 0.005
+    assert shows_at_clients(COLLIDER, everywhere, ("y", "z"))
+    assert not shows_at_clients(COLLIDER, at_two, ("y", "z"))
+
+
+def test_sums_and_single_clients_show_nothing():
+    tables = linear_tables(1, [(1.0, 0.5)] * 3)
+    assert shows_at_clients(COLLIDER, basis_of(tables), ("y", "z"))
+    total = Basis.of(Aggregate.of(studies.cohort_of(tables)))
+    assert not shows_at_clients(COLLIDER, total, ("y", "z"))
+    assert not shows_at_clients(COLLIDER, basis_of({"c0": tables["c0"]}), ("y", "z"))
+
+
+def test_weak_arrows_that_show_stay_down_to_a_quarter():
+    strengths = {("x", "z"): 0.012, ("y", "z"): 0.004}
+
+    def measure(dag):
+        return {arrow: strengths[arrow] for arrow in dag.arrows}
+
+    assert find_weak_arrows(COLLIDER, 0.02, measure, (), lambda dag, arrow: True) == {("y", "z"): 0.004}
+    assert find_weak_arrows(COLLIDER, 0.02, measure) == strengths
+    assert find_weak_arrows(COLLIDER, 0.0, measure, (), lambda dag, arrow: True) == {}

@@ -37,7 +37,7 @@ def binary(name: str) -> bytes:
 
 
 READERS = {
-    "plan": (lambda: StudyPlan.from_json(OLD["plan"]), "fedcdh-plan-2", "fedcdh-plan-4"),
+    "plan": (lambda: StudyPlan.from_json(OLD["plan"]), "fedcdh-plan-2", "fedcdh-plan-5"),
     "study": (lambda: Study.from_json(OLD["study"]), "fedcdh-study-1", "fedcdh-study-2"),
     "profile": (lambda: profile_from_json(OLD["profile"]), "fedcdh-profile-1", "fedcdh-profile-3"),
     "summary": (lambda: unpack_summary(binary("summary"), PLAN), "fedcdh-summary-1", "fedcdh-summary-3"),

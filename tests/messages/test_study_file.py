@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from strategies import mutated, plans
 
 from fedcdh._io.strict_json import to_canonical_json
-from fedcdh._io.strict_toml import expect_table, suggest_name
-from fedcdh._io.text import to_readable_json
+from fedcdh._io.strict_toml import expect_table
+from fedcdh._io.text import suggest_name, to_readable_json
 from fedcdh.errors import KnowledgeError, PlanError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.messages.study_file import FORMAT, MAX_CLIENTS, MAX_KNOWLEDGE_ENTRIES, Study

@@ -38,7 +38,7 @@ def test_numbers_are_written_as_in_articles():
 def test_every_reason_for_a_direction_is_explained():
     reasons = {"domain", "knowledge", "collider", "evidence", "noise", "independent-change", *MEEK_RULES}
     assert set(ORIENTATION_REASONS) == reasons
-    assert name_orientation(None) == "open"
+    assert name_orientation(None) == "not decided"  # "open" is the word for the direction itself
     assert name_orientation("something new") == "something new"
 
 

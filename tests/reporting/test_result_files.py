@@ -51,7 +51,7 @@ def test_stability_is_there_when_handed_in(runs, tmp_path):
 
 def test_keys_of_settings_and_disclosure_control():
     document = json.loads(render_result_json(RESULT, without_disclosure_control=["b", "a"]))
-    assert document["format"] == FORMAT == "fedcdh-result-3"
+    assert document["format"] == FORMAT == "fedcdh-result-4"
     assert document["without_disclosure_control"] == ["a", "b"]
     assert "max_conditioning_size" in document["settings"]
     assert "without_disclosure_control" not in json.loads(render_result_json(RESULT))

@@ -205,7 +205,7 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
         first[0], rows_read=first[0].rows_read + 150, missing={**first[0].missing, SMALL_PLAN.names[0]: 150}
     )
     with pytest.raises(SummaryError, match="not drawn from the rows"):
-        validate_replicate(lacking, COHORT.summaries[0])
+        validate_replicate(lacking, COHORT.summaries[0], COHORT.plan)
     alike = {**SMALL, "clinic a": {name: column[::-1][:-1] for name, column in SMALL["clinic a"].items()}}
     (similar, *_), _ = copies_of(alike, SMALL_PLAN, 2)
     with pytest.raises(SummaryError, match="belongs to another summary"):

@@ -56,17 +56,22 @@ def obeys(dag: PartialGraph, knowledge: Knowledge) -> bool:
 
 def class_by_enumeration(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:
     """Direct the skeleton in every possible way, keep the equivalent DAGs, see where they agree."""
+    agreed = frozenset.intersection(*(member.arrows for member in class_members(dag, knowledge)))
+    return PartialGraph(dag.nodes, agreed, dag.skeleton - {frozenset(arrow) for arrow in agreed})
+
+
+def class_members(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> list[PartialGraph]:
+    """All DAGs that no test tells from this one and that obey the knowledge, found by directing the skeleton."""
     pairs = [sort_pair(pair) for pair in sorted(dag.skeleton, key=sort_pair)]
-    members: list[frozenset[Arrow]] = []
+    members: list[PartialGraph] = []
     for turned in product((False, True), repeat=len(pairs)):
         arrows = frozenset((b, a) if turn else (a, b) for (a, b), turn in zip(pairs, turned, strict=True))
         if any(knowledge.forbids(*arrow) for arrow in arrows):
             continue
         other = PartialGraph(dag.nodes, arrows)
         if other.colliders == dag.colliders and other.is_acyclic() and obeys(other, knowledge):
-            members.append(arrows)
-    agreed = frozenset.intersection(*members)
-    return PartialGraph(dag.nodes, agreed, dag.skeleton - {frozenset(arrow) for arrow in agreed})
+            members.append(other)
+    return members
 
 
 def class_by_extension(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:

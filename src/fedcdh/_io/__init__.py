@@ -5,4 +5,5 @@
 - `strict_json`: canonical JSON, and a reader that refuses what is ambiguous
 - `strict_toml`: TOML files that people write by hand
 - `text`: names, keys and digests as texts, and texts that a terminal can print
+- `text_tables`: small tables as aligned text and as HTML
 """

@@ -39,5 +39,5 @@ def find_format_mismatch(found: object, expected: str) -> tuple[str, ...]:
     if int(theirs[2]) < int(ours[2]):
         reason = f"it has the format {found} of an earlier version, and this version reads {expected}"
         return (reason, "make it again with this version")
-    reason = f"it has the format {found} of a later version, and this version reads {expected}"
+    reason = f"made by a newer fedcdh: it has the format {found} of a later version, and this version reads {expected}"
     return (reason, "update fedcdh, or make the file again with this version")

@@ -5,13 +5,12 @@ An unknown key is refused with the nearest known one, because a misspelt rule mu
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
-from fedcdh._io.text import MAX_NAME_LENGTH
+from fedcdh._io.text import suggest_name
 from fedcdh.errors import FedCDHError
 
 MAX_BYTES = 1_000_000
@@ -49,18 +48,6 @@ def expect_table(table: Any, known: Collection[str] | None, where: str, *, refus
             near = suggest_name(key, known)
             raise refuse(f"{where} has the unknown key {abbreviate(key)}{near}; known are {', '.join(known)}")
     return table
-
-
-def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Return `, did you mean 'bmi'?` for the nearest known name, ignoring case, or an empty text if none is near.
-
-    Texts longer than a name are skipped: the time to compare two grows with the product of their lengths.
-    """
-    if len(name) > MAX_NAME_LENGTH:
-        return ""
-    by_fold = {one.casefold(): one for one in known if len(one) <= MAX_NAME_LENGTH}
-    near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
-    return f", did you mean {by_fold[near[0]]!r}?" if near else ""
 
 
 def expect_strings(found: Any, where: str, *, refuse: Refuse) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import difflib
 import json
 import re
 import unicodedata
@@ -27,6 +28,22 @@ def abbreviate_list(names: Iterable[str], most: int = 20) -> str:
     found = list(names)
     rest = len(found) - most
     return ", ".join(found) if rest <= 0 else f"{', '.join(found[:most])} and {rest} more"
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return `, did you mean 'bmi'?` for the nearest known name, ignoring case, or an empty text if none is near.
+
+    Texts longer than a name are skipped: the time to compare two grows with the product of their lengths.
+    """
+    if len(name) > MAX_NAME_LENGTH:
+        return ""
+    by_fold = {_fold_name(one): one for one in known if len(one) <= MAX_NAME_LENGTH}
+    near = difflib.get_close_matches(_fold_name(name), list(by_fold), n=1, cutoff=0.6)
+    return f", did you mean {by_fold[near[0]]!r}?" if near else ""
+
+
+def _fold_name(name: str) -> str:
+    return name.casefold().replace("_", " ").strip()
 
 
 def describe_text_problem(text: object) -> str:

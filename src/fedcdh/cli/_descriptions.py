@@ -21,6 +21,7 @@ from fedcdh.messages.signing import key_fingerprint
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import read_summary_header, unpack_summary
 from fedcdh.messages.summary_header import SummaryHeader
+from fedcdh.summaries.client_changes import find_left_clients
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
@@ -58,6 +59,8 @@ def show_plan(out: Output, study: Study) -> None:
     show_recipes(out, study.plan)
     keys = {client: f" (key {key_fingerprint(key)})" for client, key in study.keys.items()}
     out.say("", f"Clients: {abbreviate_list(client + keys.get(client, '') for client in study.plan.clients)}.")
+    if left := find_left_clients(study.plan):
+        out.say(f"Left the study: {abbreviate_list(left)}.")
     known = study.knowledge
     if known.required or known.forbidden or known.tiers:
         out.say("Prior knowledge:")

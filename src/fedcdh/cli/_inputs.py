@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedcdh._io.storage import read_regular_file
 from fedcdh.cli._console import Output, to_single_line
+from fedcdh.cli._file_kinds import refuse_other_kind
 from fedcdh.cli._keys import check_signer, describe_signature, find_signer, read_public_key
 from fedcdh.errors import FedCDHError, PlanError, SettingsError, SignatureError, SummaryFormatError
 from fedcdh.messages.profile_file import MAX_PROFILE_BYTES, ProfileMessage, profile_from_json
@@ -44,6 +45,7 @@ def refuse_running_sum(content: bytes) -> None:
 
 def read_study(path: Path) -> tuple[Study, str | None]:
     """Read a plan file; return it with the public key that signed it."""
+    refuse_other_kind(path, "a plan", PlanError)
     content = read_regular_file(path, MAX_STUDY_BYTES, "a plan file", refuse=PlanError)
     with naming_file(path):
         return Study.from_json(content), find_signer(path, content, "plan")
@@ -63,6 +65,7 @@ def read_trusted_study(path: Path, key: str | None, output: Output) -> Study:
 
 def read_profile(path: Path) -> tuple[str, ProfileMessage]:
     """Read a profile; if it names a key, that key must have signed it."""
+    refuse_other_kind(path, "a profile", PlanError)
     content = read_regular_file(path, MAX_PROFILE_BYTES, "a profile")
     with naming_file(path):
         message = profile_from_json(content)

@@ -125,8 +125,12 @@ def open_data(
     files: list[str], column_map: Path | None, style: CsvStyle, progress: RowProgress | None = None
 ) -> TableFiles:
     """Open a site's table files, with the study's names for their columns."""
+    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.data.readers import open_tables, read_column_map
+    from fedcdh.errors import DataError
 
+    for name in files:
+        refuse_other_kind(Path(name), "a table", DataError)
     return open_tables(
         files, rename=read_column_map(column_map) if column_map else None, style=style, progress=progress
     )

@@ -19,6 +19,7 @@ FORMAT_MARKERS = {
     "profile": b"fedcdh-profile-",
     "plan": b"fedcdh-study-",
     "report": b"fedcdh-report-",
+    "letter": b"fedcdh-letter-",
     "request": b"fedcdh-request-",
     "answer": b"fedcdh-answer-",
     "masking": b'"format":"fedcdh-masking-2"',  # not a site's state file, which quotes messages as text

@@ -59,6 +59,9 @@ COMMANDS = {
     "aggregate": CommandEntry(
         "fedcdh.cli.aggregate:aggregate_command", "Add up very many or very large summaries.", COORDINATOR
     ),
+    "effect": CommandEntry(
+        "fedcdh.cli.effect:effect_command", "Show how much one variable affects another.", COORDINATOR
+    ),
     "report": CommandEntry("fedcdh.cli.report:report_command", "Make an HTML report of a result.", COORDINATOR),
     "rounds": CommandEntry(
         "fedcdh.cli._registry:ROUNDS", "Adaptive rounds by file: ask sites again, or answer.", COORDINATOR

@@ -15,7 +15,7 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.policy_rules import find_looser_rules
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger, settings_folder
+from fedcdh.privacy.ledger.ledger_file import AbsentLedger, ReleaseLedger, default_ledger, settings_folder
 
 POLICY_FILE_NAME = "policy.toml"
 KEY_FILE_NAME = "site.key"
@@ -105,7 +105,10 @@ def open_ledger(given: Path | None) -> ReleaseLedger:
 
 def open_gate(given: Path | None, key: SigningKey | None, *, dry_run: bool = False) -> ReleaseGate:
     """Return the gate that records releases."""
-    return ReleaseGate(open_ledger(given), key, dry_run=dry_run)
+    ledger = open_ledger(given)
+    if dry_run and not os.path.lexists(ledger.path) and not os.path.lexists(ledger.head):
+        ledger = AbsentLedger(ledger.path)
+    return ReleaseGate(ledger, key, dry_run=dry_run)
 
 
 @contextmanager

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from fedcdh._io.storage import read_regular_file
 from fedcdh._io.text import abbreviate_list
-from fedcdh.cli._console import Output
+from fedcdh.cli._console import Output, to_single_line
+from fedcdh.cli._file_kinds import refuse_other_kind
 from fedcdh.cli._inputs import naming_file, refuse_running_sum
 from fedcdh.cli._keys import check_signer, find_signer
-from fedcdh.errors import SummaryFormatError
+from fedcdh.errors import DuplicateClientError, FedCDHError, SummaryFormatError
 from fedcdh.messages.aggregate_file import AggregateMessage, is_aggregate, max_aggregate_bytes, unpack_aggregate
 from fedcdh.messages.signing import key_fingerprint
 from fedcdh.messages.study_file import Study
-from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, unpack_summary
+from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, read_summary_header, unpack_summary
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
@@ -24,6 +27,8 @@ from fedcdh.summaries.validation import admit_summaries
 
 SUMMARY_PATTERN = "*.summary"
 """The files of a folder that are read."""
+MAX_REFUSALS = 20
+"""Files that cannot be used and are named one by one."""
 _MAX_SINGLE_NOTES = 5  # notes of one kind that are printed one by one
 
 
@@ -46,6 +51,7 @@ class SummaryReader:
 
     def read(self, path: Path) -> SummaryMessage:
         """Return the summary in a file."""
+        refuse_other_kind(path, "a summary", SummaryFormatError)
         most = max_summary_bytes(self.study.plan)
         content = read_regular_file(path, most, "a summary of this plan", refuse=SummaryFormatError)
         return self.unpack(path, content)
@@ -53,21 +59,31 @@ class SummaryReader:
     def read_all(self, paths: list[Path], out: Output) -> tuple[list[SummaryMessage], list[ReplicateFile]]:
         """Return the summaries; of bootstrap replicates only the places, since there may be a thousand per site."""
         messages, replicates = [], []
+        senders: dict[str, list[Path]] = {}
+        refused: list[tuple[Path, FedCDHError]] = []
         with out.file_progress("reading summaries", len(paths)) as progress:
             for count, path in enumerate(paths, start=1):
-                message = self.read(path)
+                progress(count)
+                try:
+                    message = self.read(path)
+                except FedCDHError as problem:
+                    refused.append((path, problem))
+                    continue
                 if number := message.summary.replicate:
                     replicates.append(
                         ReplicateFile(path, message.summary.clients[0], number, message.disclosure_control)
                     )
                 else:
                     messages.append(message)
-                progress(count)
+                    senders.setdefault(message.summary.clients[0], []).append(path)
+        refuse_files(refused)
         self.warn(out)
+        refuse_resent(senders)
         return messages, replicates
 
     def unpack(self, path: Path, content: bytes) -> SummaryMessage:
         """Return the summary in a file's content; the plan's key of its client must have signed it."""
+        refuse_other_kind(path, "a summary", SummaryFormatError)
         with naming_file(path):
             message = unpack_summary(content, self.study.plan)
         client = message.summary.clients[0]
@@ -101,10 +117,80 @@ def _list_clients(found: Iterable[tuple[Path, str]]) -> str:
     return abbreviate_list((client for _, client in found), _MAX_SINGLE_NOTES)
 
 
-def admit_messages(messages: list[SummaryMessage], plan: StudyPlan, out: Output) -> Cohort:
+def refuse_files(refused: Sequence[tuple[Path, FedCDHError]]) -> None:
+    """Raise one error about all files that cannot be used, since each takes a letter to a site."""
+    if not refused:
+        return
+    if len(refused) == 1:
+        raise refused[0][1]
+    shown = [to_single_line(describe_refusal(path, problem)) for path, problem in refused[:MAX_REFUSALS]]
+    more = [f"... and {len(refused) - MAX_REFUSALS} more"] if len(refused) > MAX_REFUSALS else []
+    heading = f"{len(refused)} files cannot be used:"
+    raise type(refused[0][1])("\n- ".join([heading, *shown, *more]))
+
+
+def describe_refusal(path: Path, problem: FedCDHError) -> str:
+    """Return the text of an error about a file, with the file's name."""
+    return problem.message if str(path) in problem.message else f"{path}: {problem.message}"
+
+
+def refuse_resent(senders: Mapping[str, Sequence[Path]]) -> None:
+    """Refuse two summaries of one client; name both files and their dates, from which people see the latest."""
+    if not (twice := {client: paths for client, paths in senders.items() if len(paths) > 1}):
+        return
+    lines = [f"{client!r}: {' and '.join(map(_describe_file, paths))}" for client, paths in sorted(twice.items())]
+    raise DuplicateClientError(
+        "More than one summary came of "
+        + "; of ".join(lines)
+        + ". Expected one of each client. Ask the client which one is valid (it has to add up parts of its rows "
+        "itself), "
+        "and move the other away"
+    )
+
+
+def _describe_file(path: Path) -> str:
+    content = path.read_bytes()
+    when = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    rows = read_summary_header(content).rows
+    return f"{path} (written {when}, {rows} rows, SHA-256 {hashlib.sha256(content).hexdigest()[:12]})"
+
+
+def leave_out(
+    messages: list[SummaryMessage], replicates: list[ReplicateFile], clients: Collection[str], out: Output
+) -> tuple[list[SummaryMessage], list[ReplicateFile]]:
+    """Return the summaries and replicates of the other clients, and say whose were left out."""
+    left = sorted({client for message in messages for client in message.summary.clients} & set(clients))
+    if left:
+        out.say(f"The summary of {abbreviate_list(left)} is here and is left out.")
+    return (
+        [message for message in messages if set(clients).isdisjoint(message.summary.clients)],
+        [replicate for replicate in replicates if replicate.client not in clients],
+    )
+
+
+def drop_files(paths: list[Path], clients: Collection[str], most: int, out: Output) -> list[Path]:
+    """Return the files that are not summaries of these clients, and say which ones are left out."""
+    if not clients:
+        return paths
+    dropped = []
+    for path in paths:
+        try:
+            sender = read_summary_header(read_regular_file(path, most, "a summary of this plan")).client
+        except (FedCDHError, OSError):
+            continue  # it is refused where it is read
+        if sender in clients:
+            dropped.append(path)
+    if dropped:
+        out.say(f"Left out: {abbreviate_list(map(str, dropped))}.")
+    return [path for path in paths if path not in dropped]
+
+
+def admit_messages(
+    messages: list[SummaryMessage], plan: StudyPlan, out: Output, without: Collection[str] = ()
+) -> Cohort:
     """Check the summaries of all clients and return them as a cohort."""
     with out.file_progress("checking summaries", len(messages)) as progress:
-        return admit_summaries(_report_each(messages, progress), plan)
+        return admit_summaries(_report_each(messages, progress), plan, without=without)
 
 
 def _report_each(messages: list[SummaryMessage], progress: Callable[[int], None]) -> Iterator[Summary]:
@@ -115,6 +201,7 @@ def _report_each(messages: list[SummaryMessage], progress: Callable[[int], None]
 
 def read_aggregate(path: Path, study: Study, out: Output) -> AggregateMessage | None:
     """Return the sum in a file; None if the file is something else."""
+    refuse_other_kind(path, "a summary or a sum", SummaryFormatError)
     most = max(max_aggregate_bytes(study.plan), max_summary_bytes(study.plan))
     content = read_regular_file(path, most, "a summary of this plan, or a sum", refuse=SummaryFormatError)
     with naming_file(path):

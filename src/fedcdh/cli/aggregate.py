@@ -58,6 +58,10 @@ def aggregate_command(
         typer.Option(help="CSV with client,group for every client: keep means per group.", metavar="FILE"),
     ] = None,
     go_on: Annotated[bool, typer.Option("--go-on", help="Continue without clients whose summary is missing.")] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Site that is not waited for; may be repeated.", metavar="NAME"),
+    ] = None,
     plan_key: PlanKey = None,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -77,15 +81,18 @@ def aggregate_command(
     from fedcdh._io.storage import naming_target
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
     from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._later_plans import check_left_out
     from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output, write_signed
-    from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
+    from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader, drop_files
     from fedcdh.federation.streaming.aggregate_files import StreamingAggregation
     from fedcdh.messages.aggregate_file import pack_aggregate
     from fedcdh.messages.summary_file import max_summary_bytes
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
+    left_out = check_left_out(without or (), study.plan)
     paths, signing = expand_paths(summaries, SUMMARY_PATTERN), load_signing_key(key, out)
+    paths = drop_files(paths, left_out, max_summary_bytes(study.plan), out)
     check_replaceable(output, "aggregate")
     refuse_input_as_output(output, paths)
     adding = StreamingAggregation.for_output(output, study, None if groups is None else read_groups(groups))
@@ -96,13 +103,27 @@ def aggregate_command(
             outcome = adding.add_files(paths, max_summary_bytes(study.plan), reader.unpack, progress)
         reader.warn(out)
         _say_progress(out, outcome, adding.journal)
-        _refuse_incomplete(out, outcome, adding.journal, listed, go_on=go_on)
+        _refuse_added(outcome, left_out, adding.journal)
+        _refuse_incomplete(
+            out, outcome, adding.journal, listed, go_on=go_on or left_out.issuperset(outcome.sums.lacking)
+        )
         message = _build_message(outcome, adding.journal)
         _check_no_client_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
         if not outcome.sums.lacking:
             adding.finish()
     _say_result(out, outcome, message, written, adding.journal, f"fedcdh discover {plan} {output}")
+
+
+def _refuse_added(outcome: AggregationReport, left_out: frozenset[str], journal: Path) -> None:
+    """Refuse to leave out a client whose summary is in the sum: nothing can be taken out of a sum."""
+    from fedcdh._io.text import abbreviate_list
+
+    if held := sorted(left_out.intersection(outcome.sums.added)):
+        raise SettingsError(
+            f"The summary of {abbreviate_list(held)} is in the sum, and is to be left out. A sum cannot be taken "
+            f"apart. Remove {journal}, and run this command again with the summaries of the other clients only."
+        )
 
 
 def _refuse_incomplete(out: Output, outcome: AggregationReport, journal: Path, listed: Path, *, go_on: bool) -> None:
@@ -229,7 +250,8 @@ def _build_missing_error(outcome: AggregationReport, journal: Path) -> SummaryEr
         )
     return SummaryError(
         f"There is no summary from client {abbreviate_list(outcome.sums.lacking)}. What was added is kept in "
-        f"{journal}. Run this command again with the summaries that are missing, or with --go-on without them."
+        f"{journal}. Run this command again with the summaries that are missing, or go on without them: with --without "
+        "NAME for each of these clients, or with --go-on for all of them."
     )
 
 

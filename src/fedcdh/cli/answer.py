@@ -63,6 +63,7 @@ def answer_command(
     """
     from fedcdh._io.storage import read_regular_file
     from fedcdh.cli._answers_folder import describe_content
+    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.cli._inputs import naming_file
     from fedcdh.cli._keys import find_signer
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
@@ -76,6 +77,7 @@ def answer_command(
     out = Output(quiet, as_json)
     site = set_up_site(plan, client, out, SiteOptions(policy, ledger, key, column_map, no_disclosure_control))
     found = site.study.plan
+    refuse_other_kind(request, "a request", SummaryFormatError)
     content = read_regular_file(request, MAX_TEXT_BYTES, "a request", refuse=SummaryFormatError)
     with naming_file(request):
         asked = request_from_json(content, found)

@@ -46,16 +46,16 @@ def demo_command(
     out.say(textwrap.fill(study.description, 100), "")
     result = discover(study.columns(), domain="hospital")
     out.say(str(result), "")
-    say_hinges(out, result)
+    stability = say_hinges(out, result)
     score = compare(result.graph.arrows, study.arrows, result.graph.lines).skeleton
     changing = compare_changing(result.changing, study.changing)
     out.say(
         f"Compared with the truth of this simulation: {_format_score(score)} edges, {_format_score(changing)} changing "
         "mechanisms."
     )
-    written = list(write_result(result, output))
+    written = list(write_result(result, output, stability))
     try:
-        written.append(result.report(output / "report.html"))
+        written.append(result.report(output / "report.html", stability=stability))
         out.say(f"The report is {output / 'report.html'}; open it in a browser. {output / 'edges.csv'} has every pair.")
     except MissingDependencyError as problem:
         out.say(f"The report is {output / 'graph.txt'}. {output / 'edges.csv'} has the evidence for every pair.")

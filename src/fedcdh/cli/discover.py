@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedcdh.cli._console import Output
+from fedcdh.cli._effect_pairs import read_pair
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
 from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
@@ -85,13 +86,24 @@ def discover_command(
         list[str] | None,
         typer.Option(help="Site that does not answer about residuals; may be repeated.", metavar="CLIENT"),
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Site that is left out, with or without a summary; may be repeated.", metavar="NAME"),
+    ] = None,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Effect that the result gives for each site as well; may be repeated.", metavar="CAUSE:OUTCOME"
+        ),
+    ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the causal graph and the mechanisms that differ.
 
-    The result folder holds result.json, edges.csv, graph.dot and graph.txt.
+    The result folder holds result.json, edges.csv, effects.csv, graph.dot and graph.txt. It says of an effect what the
+    sites find together; with --effect, also what each site finds.
 
     For example:
 
@@ -100,10 +112,13 @@ def discover_command(
       fedcdh discover study.plan.json *.summary --method constraint --alpha 0.01 -o result-tests/
 
       fedcdh discover study.plan.json *.summary --ask rounds/ -o result/
+
+      fedcdh discover study.plan.json *.summary --without east
     """
     from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
     from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._later_plans import check_left_out
     from fedcdh.cli._single_sites import say_hinges
     from fedcdh.cli._summaries import SUMMARY_PATTERN
     from fedcdh.discovery.api import discover_from
@@ -112,7 +127,10 @@ def discover_command(
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
-    received, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
+    pairs = [read_pair(text, study.plan.names) for text in effect or ()]
+    left_out = check_left_out(without or (), study.plan)
+    paths = expand_paths(summaries, SUMMARY_PATTERN)
+    received, replicates, uncontrolled = read_received(paths, study, out, plan, left_out)
     source: AnswerSource | None = None
     if answers is not None:
         _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
@@ -137,13 +155,19 @@ def discover_command(
             min_probability=min_probability,
             min_arrow_probability=min_arrow_probability,
             min_effect=min_effect,
+            without=left_out,
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
     say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
-    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
+    chosen = [result.effect(*pair) for pair in pairs]
+    for one in chosen:
+        out.say(str(one), "")
+    written = write_result(
+        result, output, without_sites, resampled, without_disclosure_control=uncontrolled, effects=chosen
+    )
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -189,20 +213,28 @@ def _open_masked_answers(
     return MaskedAnswersFolder(folder, study, known, key, silent)
 
 
-def _read_received(
-    paths: list[Path], study: Study, out: Output
+def read_received(
+    paths: list[Path],
+    study: Study,
+    out: Output,
+    plan: Path = Path("PLAN"),
+    left_out: frozenset[str] = frozenset(),
 ) -> tuple[Cohort | AggregateMessage, ReplicateFiles | None, frozenset[str]]:
     """Return the summaries of all clients, or their sum; replicates; and clients without disclosure control."""
     from fedcdh.cli._bootstrap_files import check_replicates_have_summaries, collect_replicates
-    from fedcdh.cli._summaries import SummaryReader, admit_messages, read_aggregate
+    from fedcdh.cli._later_plans import refuse_missing
+    from fedcdh.cli._summaries import SummaryReader, admit_messages, leave_out, read_aggregate
 
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
         return opened, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
-    messages, replicates = reader.read_all(paths, out)
+    messages, replicates = leave_out(*reader.read_all(paths, out), left_out, out)
+    present = {client for message in messages for client in message.summary.clients}
+    if messages:
+        refuse_missing(present, study.plan, left_out, plan, f"fedcdh discover {plan} ...")
     check_replicates_have_summaries(replicates, messages)
-    cohort = admit_messages(messages, study.plan, out)
-    uncontrolled = {client for _, client in reader.uncontrolled} | {
+    cohort = admit_messages(messages, study.plan, out, left_out)
+    uncontrolled = {client for _, client in reader.uncontrolled if client not in left_out} | {
         each.client for each in replicates if not each.disclosure_control
     }
     found = collect_replicates(replicates, cohort, reader, out) if replicates else None

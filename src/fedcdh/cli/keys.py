@@ -67,6 +67,11 @@ def new_command(
 
     out = Output(quiet, as_json)
     private, public = _key_files(output)
+    if output is not None and not output.parent.is_dir():
+        raise SettingsError(
+            f"The folder {output.parent} does not exist, so no key is written there: a private key belongs to a place "
+            "that you chose. Correct the path, or make the folder first."
+        )
     for path in (private, public):
         if os.path.lexists(path):
             raise SettingsError(f"{path} exists already and is not overwritten. Choose another name with -o.")

@@ -38,6 +38,18 @@ def plan_command(
         Path | None, typer.Option(help="Declaration of variables and of prior knowledge (TOML).", metavar="FILE")
     ] = None,
     recipes: RecipeFiles = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="Plan of the study so far: the new one differs in its clients only.", metavar="PLAN"),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", help="With --like: site that leaves the study; may be repeated.", metavar="NAME"),
+    ] = None,
+    joined: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="With --like: site that joins the study; may be repeated.", metavar="NAME"),
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Plan file to write.", metavar="FILE")] = Path(
         "study.plan.json"
     ),
@@ -137,13 +149,43 @@ def plan_command(
       fedcdh plan *.profile.json --recipes north.recipes.toml --recipes south.recipes.toml
 
       fedcdh plan --declare variables.toml --epsilon 1 --expected-rows 20000 -o noisy.plan.json
+
+      fedcdh plan --like study.plan.json --without east --with west -o later.plan.json
     """
+    from fedcdh.cli import _later_plans as later_plans
     from fedcdh.cli._advice import read_declaration
+    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.cli._inputs import expand_paths
     from fedcdh.cli._keys import load_signing_key, read_public_key
     from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output
 
     out = Output(quiet, as_json)
+    if like is not None:
+        later_plans.refuse_with_like(
+            {
+                "profiles": profiles,
+                "--declare": declare,
+                "--recipes": recipes,
+                "--accept-differences": accept_differences,
+                "--method": method,
+                "--feature-columns": feature_columns,
+                "--study": name,
+                "--max-rounds": max_rounds is not None,
+                "--max-bytes": max_bytes is not None,
+                "--max-rows-per-client": max_rows_per_client,
+                "--epsilon": epsilon is not None,
+                "--distributed-noise": distributed_noise,
+                "--honest": honest is not None,
+            }
+        )
+        refuse_input_as_output(output, [like])
+        check_replaceable(output, "plan")
+        keys = parse_pairs(site_key, "--site-key", "CLIENT=KEY")
+        changed = later_plans.make_later_study(like, without or (), joined or (), keys, out)
+        _write_plan(out, output, changed, load_signing_key(key, out))
+        later_plans.say_later_plan(out, changed, output, joined or ())
+        return
+    later_plans.refuse_without_like(without or (), joined or ())
     noise = _build_noise(epsilon, delta, expected_rows, honest, distributed=distributed_noise)
     paths, signing = expand_paths(profiles or [], PROFILE_PATTERN), load_signing_key(key, out)
     if not paths and declare is None:
@@ -156,6 +198,8 @@ def plan_command(
             "Profiles were given together with --epsilon. Profiles are exact numbers about the rows, which the noise "
             "does not cover. Describe all variables in a declaration (--declare) instead."
         )
+    for path in paths:
+        refuse_other_kind(path, "a profile", PlanError)
     refuse_input_as_output(output, [*paths, *([declare] if declare else []), *(recipes or ())])
     check_replaceable(output, "plan")
     declaration = read_declaration(declare, recipes)
@@ -236,7 +280,8 @@ def _write_plan(out: Output, output: Path, study: Study, signing: SigningKey | N
     out.say(f"A site's summary will have {few} bytes for a thousand rows, {many} for a million.")
     written = write_signed(output, study.to_json().encode("utf-8"), "plan", signing)
     signature = f", signed by {key_fingerprint(signing.public)}" if signing else ""
-    out.say(f"Wrote {' and '.join(map(str, written))}{signature}. Send it to every site.")
+    send = "" if study.plan.client_changes else " Send it to every site."
+    out.say(f"Wrote {' and '.join(map(str, written))}{signature}.{send}")
     out.result({"fingerprint": study.plan.fingerprint, "files": list(map(str, written)), "clients": study.plan.clients})
 
 

@@ -55,6 +55,10 @@ def profile_command(
         str | None,
         typer.Option(help="Columns of the study.", metavar="A,B,...", show_default="all columns"),
     ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that is no variable, such as an identifier; may be repeated.", metavar="NAME"),
+    ] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,6 +114,7 @@ def profile_command(
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
     from fedcdh.cli._site_setup import read_own_columns
+    from fedcdh.data.table import check_excluded
     from fedcdh.messages.profile_file import profile_to_json
     from fedcdh.messages.signing import key_fingerprint
     from fedcdh.privacy.releases import ReleaseContext, release_profile
@@ -126,6 +131,9 @@ def profile_command(
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
         check_replaceable(target, "profile")
+        check_excluded(exclude or (), source.kinds())
+        chosen = chosen.exclude(exclude or ())
+        kinds = {name: found for name, found in kinds.items() if name not in chosen.excluded}
         context = ReleaseContext(client, rules, own, gate)
         try:
             message = release_profile(

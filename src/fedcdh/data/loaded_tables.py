@@ -19,6 +19,7 @@ def load_tables(
     kinds: Mapping[str, ColumnKind] | None = None,
     variables: Collection[str] | None = None,
     domain: str | None = None,
+    exclude: Collection[str] = (),
 ) -> Any:
     r"""Read files and sources into tables; everything else stays as it is.
 
@@ -32,6 +33,9 @@ def load_tables(
         The columns to read. Default all.
     domain : str, optional
         The column that names the client of each row, which is read besides.
+    exclude : collection of str, default ()
+        Columns that are not read; they may hold anything. They are in the table, without values, so that a misspelt
+        name is found.
 
     Returns
     -------
@@ -53,10 +57,14 @@ def load_tables(
     >>> tables["north"].columns["ward"].levels
     ('1', '2')
     """
+    known = kinds or {}
     if _is_stored(data):
-        return _load(data, kinds or {}, variables if variables is None or domain is None else {*variables, domain})
+        both = variables if variables is None or domain is None else {*variables, domain}
+        return _load(data, known, both, exclude)
     if isinstance(data, Mapping) and any(map(_is_stored, data.values())):
-        return {name: _load(rows, kinds or {}, variables) if _is_stored(rows) else rows for name, rows in data.items()}
+        return {
+            name: _load(rows, known, variables, exclude) if _is_stored(rows) else rows for name, rows in data.items()
+        }
     return data
 
 
@@ -66,14 +74,21 @@ def _is_stored(data: Any) -> bool:
     return not isinstance(data, (Table, Mapping, np.ndarray)) and isinstance(data, TableSource)
 
 
-def _load(data: str | Path | TableSource, kinds: Mapping[str, ColumnKind], variables: Collection[str] | None) -> Table:
+def _load(
+    data: str | Path | TableSource,
+    kinds: Mapping[str, ColumnKind],
+    variables: Collection[str] | None,
+    exclude: Collection[str],
+) -> Table:
     source = open_tables(data) if isinstance(data, (str, Path)) else data
     found = source.kinds()
-    names = list(found) if variables is None else list(variables)
+    names = [name for name in (found if variables is None else variables) if name not in exclude]
     if lacking := [name for name in names if name not in found]:
         owner = str(data) if isinstance(data, (str, Path)) else "the table"
         raise missing_column_error(lacking, list(found), owner)
-    return concatenate(source.batches({name: kinds.get(name, found[name]) for name in names}), names)
+    read = concatenate(source.batches({name: kinds.get(name, found[name]) for name in names}), names)
+    unread = NumericColumn(np.full(read.rows, np.nan))
+    return Table({name: unread for name in exclude if name in found} | dict(read.columns))
 
 
 def concatenate(tables: Iterable[Table], names: Collection[str]) -> Table:

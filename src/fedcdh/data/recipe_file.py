@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -53,6 +53,27 @@ class Recipes:
 
     def __bool__(self) -> bool:
         return bool(self.by_variable or self.excluded)
+
+    def exclude(self, names: Iterable[str]) -> Recipes:
+        """Return the recipes with further columns excluded.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns that are no variables of the study.
+
+        Returns
+        -------
+        Recipes
+            The recipes of the other variables.
+
+        Examples
+        --------
+        >>> sorted(Recipes().exclude(["postcode"]).excluded)
+        ['postcode']
+        """
+        names = [names] if isinstance(names, str) else names
+        return Recipes(self.by_variable, self.excluded.union(names))
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Recipes:

@@ -212,7 +212,7 @@ def to_source(
     >>> to_source({"x": [1.0, 2.0], "sex": ["f", "m"]}, "client 'north'").kinds()
     {'x': 'continuous', 'sex': 'categorical'}
     """
-    if _is_table(data):
+    if is_single_table(data):
         return InMemorySource([data], owner, names, only)
     if isinstance(data, TableSource):
         return data
@@ -232,14 +232,15 @@ def check_rereadable(data: Any, owner: str, what: str) -> None:
 
 def is_partitioned(data: Any) -> TypeGuard[PartitionedSource]:
     """Return whether the data are a partitioned source; a data frame with a column `map_reduce` is not one."""
-    return not _is_table(data) and isinstance(data, PartitionedSource)
+    return not is_single_table(data) and isinstance(data, PartitionedSource)
 
 
 def _kind_of(column: Column) -> ColumnKind:
     return "categorical" if isinstance(column, CategoricalColumn) and column.levels else "continuous"
 
 
-def _is_table(data: Any) -> bool:
+def is_single_table(data: Any) -> bool:
+    """Return whether this is one table in memory, and not a source or several batches."""
     if isinstance(data, (Table, np.ndarray, Mapping)):
         return True
     return isinstance(nw.from_native(data, pass_through=True), (nw.DataFrame, nw.LazyFrame))

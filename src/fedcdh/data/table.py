@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._io.text import abbreviate_list, suggest_name
 from fedcdh.data.columns import CategoricalColumn, Column, NumericColumn, to_level
 from fedcdh.errors import DataError, SettingsError
 
@@ -148,6 +149,7 @@ def to_table(
     names: Sequence[str] | None = None,
     *,
     only: Collection[str] | None = None,
+    exclude: Collection[str] = (),
     owner: str = "the table",
 ) -> Table:
     """Make a table from a data frame, a mapping of columns or a two-dimensional array.
@@ -160,6 +162,8 @@ def to_table(
         Names of the columns of an array; the default is x1, x2, ...
     only : collection of str, optional
         Columns to read; the others may hold anything. The default is all columns.
+    exclude : collection of str, default ()
+        Columns that are not read. They may hold anything.
     owner : str
         Name of the owner, such as a client, for error messages.
 
@@ -178,29 +182,93 @@ def to_table(
     >>> to_table({"age": [61, 47], "sex": ["f", None]}).columns["sex"].levels
     ('f',)
     """
-    if isinstance(data, Table):
+    if isinstance(data, Table) and not exclude:
         return data
     try:
-        return _read_table(data, names, only)
+        if isinstance(data, Table):
+            return Table(_drop_names(data.columns, exclude))
+        return _read_table(data, names, only, exclude)
     except DataError as problem:
         raise DataError(f"{owner}: {problem.message}", parameter=problem.parameter) from None
 
 
-def _read_table(data: Any, names: Sequence[str] | None, only: Collection[str] | None) -> Table:
+def _read_cells(data: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    """Return the columns of a table by name, as they are."""
+    if isinstance(data, Table):
+        return dict(data.columns)
     if isinstance(data, np.ndarray) and data.dtype.names is None:
-        cells = dict(_array_columns(data, names))
-    elif isinstance(data, Mapping):
-        cells = _name_columns(data.items())
-    else:
-        cells = _name_columns(_frame_columns(data))
+        return dict(_array_columns(data, names))
+    if isinstance(data, Mapping):
+        return _name_columns(data.items())
+    return _name_columns(_frame_columns(data))
+
+
+def check_excluded(exclude: Collection[str], names: Collection[str]) -> None:
+    """Refuse to exclude columns that are not there: a misspelt name would leave a column in.
+
+    Parameters
+    ----------
+    exclude : collection of str
+        Columns to leave out.
+    names : collection of str
+        Columns that are there.
+
+    Raises
+    ------
+    DataError
+        If a column is not there.
+
+    Examples
+    --------
+    >>> check_excluded(["id"], ["id", "age"])
+    """
+    if unknown := sorted(({exclude} if isinstance(exclude, str) else set(exclude)) - set(names)):
+        found = ", ".join(f"{name!r}{suggest_name(name, names)}" for name in unknown)
+        raise DataError(
+            f"there is no column {found} to exclude; expected some of {abbreviate_list(names)}; correct the name",
+            parameter="exclude",
+        )
+
+
+def _drop_names(cells: Mapping[str, Any], exclude: Collection[str]) -> dict[str, Any]:
+    """Return the columns that are not excluded."""
+    check_excluded(exclude, cells)
+    return {name: values for name, values in cells.items() if name not in exclude}
+
+
+def _read_column(name: str, values: Any) -> Column:
+    if isinstance(values, nw.Series):
+        return _column_from_series(name, values)
+    return _column_from_values(name, values)
+
+
+def _read_columns(cells: Mapping[str, Any]) -> dict[str, Column]:
+    """Return all columns, or one error about all that hold neither numbers nor texts."""
+    columns, problems = dict[str, Column](), list[DataError]()
+    for name, values in cells.items():
+        try:
+            columns[name] = _read_column(name, values)
+        except DataError as problem:
+            problems.append(problem)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        lines = "\n- ".join(problem.message for problem in problems)
+        raise DataError(
+            f"{len(problems)} columns cannot be read:\n- {lines}\nCorrect them, or leave them out (exclude)",
+            parameter="variables",
+        )
+    return columns
+
+
+def _read_table(
+    data: Any, names: Sequence[str] | None, only: Collection[str] | None, exclude: Collection[str] = ()
+) -> Table:
+    cells = _read_cells(data, names)
     if only is not None and (lacking := [name for name in only if name not in cells]):
         raise missing_column_error(lacking, list(cells))
-    columns = {
-        name: _column_from_series(name, values)
-        if isinstance(values := cells[name], nw.Series)
-        else _column_from_values(name, values)
-        for name in (cells if only is None else only)
-    }
+    kept = _drop_names(cells, exclude)
+    columns = _read_columns(kept if only is None else {name: cells[name] for name in only if name in kept})
     if len(lengths := {len(column) for column in columns.values()}) > 1:
         raise DataError(
             f"columns have different lengths ({sorted(lengths)}); expected one length, with a value of every row in "
@@ -320,10 +388,11 @@ def _to_float(value: Any) -> float:
 
 def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: str | None = None) -> DataError:
     """Return the error for columns that a table lacks."""
+    near = suggest_name(lacking[0], names)
     return DataError(
         f"{owner}: "
         * (owner is not None)
-        + f"there is no column {_quote_names(lacking)} (there are {_quote_names(names)}); "
+        + f"there is no column {_quote_names(lacking)}{near} (there are {_quote_names(names)}); "
         "add or rename it there, or leave it out of the study",
         parameter="variables",
     )
@@ -342,7 +411,11 @@ def _quote_names(names: Sequence[str]) -> str:
 
 
 def split_by_client(
-    data: Any, domain: str | None, names: Sequence[str] | None = None, variables: Sequence[str] | None = None
+    data: Any,
+    domain: str | None,
+    names: Sequence[str] | None = None,
+    variables: Sequence[str] | None = None,
+    exclude: Collection[str] = (),
 ) -> dict[str, Table]:
     """Return one table per client.
 
@@ -356,6 +429,8 @@ def split_by_client(
         Names of the columns, if the tables are arrays.
     variables : sequence of str, optional
         The columns to keep. Default all.
+    exclude : collection of str, default ()
+        Columns to leave out, which may hold anything. One client at least has to have them.
 
     Returns
     -------
@@ -375,6 +450,7 @@ def split_by_client(
     >>> {client: table.rows for client, table in tables.items()}
     {'north': 2, 'south': 1}
     """
+    exclude = [exclude] if isinstance(exclude, str) else exclude
     if isinstance(variables, str):
         raise SettingsError(
             f"variables is the text {variables!r}; expected a list of column names, such as [{variables!r}]",
@@ -389,10 +465,18 @@ def split_by_client(
         )
     if domain is not None:
         only = None if variables is None else [*variables, domain]
-        return to_table(data, names, only=only).split(domain)
+        return to_table(data, names, only=only, exclude=exclude).split(domain)
     if per_client:
+        there = {client: _read_cells(table, names) if exclude else {} for client, table in data.items()}
+        check_excluded(exclude, {name: None for cells in there.values() for name in cells})
         return {
-            str(client): to_table(table, names, only=variables, owner=f"client {client!r}")
+            str(client): to_table(
+                table,
+                names,
+                only=variables,
+                exclude=[name for name in exclude if name in there[client]],
+                owner=f"client {client!r}",
+            )
             for client, table in data.items()
         }
     raise DataError(

@@ -9,6 +9,8 @@
 - `methods`: the methods by name, with the features that each of them needs
 - `settings`: the settings of a search and their defaults
 - `result`: `Discovery`, the graph with the evidence behind it
+- `effect`, `effect_text`: how much one variable affects another, as a record and in words
+- `effect_estimation`, `effect_choices`, `effect_questions`: how that is found
 - `drift`: differences between clients in the mechanisms that change
 - `stability`, `stability_run`, `influence`: what other clients or other rows would change
 - `estimator`: `FedCDH`, the same for scikit-learn
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from fedcdh.discovery.algorithm import ConstraintSearch, Search, SearchResult, algorithm_1
     from fedcdh.discovery.api import discover, discover_from
     from fedcdh.discovery.drift import Drift, estimate_drift, tabulate_drift
+    from fedcdh.discovery.effect import ClientEffect, Effect, PossibleEffect, ResponseCurve
+    from fedcdh.discovery.effect_estimation import estimate_effect
     from fedcdh.discovery.estimator import FedCDH
     from fedcdh.discovery.influence import Influence
     from fedcdh.discovery.methods import METHODS, Method, check_rounds, get_method
@@ -34,14 +38,18 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "ChangeStability",
+    "ClientEffect",
     "ConstraintSearch",
     "Discovery",
     "Drift",
     "Edge",
     "EdgeStability",
+    "Effect",
     "FedCDH",
     "Influence",
     "Method",
+    "PossibleEffect",
+    "ResponseCurve",
     "ScoreSearch",
     "Search",
     "SearchOptions",
@@ -56,6 +64,7 @@ __all__ = [
     "discover",
     "discover_from",
     "estimate_drift",
+    "estimate_effect",
     "get_method",
     "tabulate_drift",
 ]
@@ -63,14 +72,18 @@ __all__ = [
 _HOMES = {
     "METHODS": "fedcdh.discovery.methods",
     "ChangeStability": "fedcdh.discovery.stability",
+    "ClientEffect": "fedcdh.discovery.effect",
     "ConstraintSearch": "fedcdh.discovery.algorithm",
     "Discovery": "fedcdh.discovery.result",
     "Drift": "fedcdh.discovery.drift",
     "Edge": "fedcdh.discovery.result",
     "EdgeStability": "fedcdh.discovery.stability",
+    "Effect": "fedcdh.discovery.effect",
     "FedCDH": "fedcdh.discovery.estimator",
     "Influence": "fedcdh.discovery.influence",
     "Method": "fedcdh.discovery.methods",
+    "PossibleEffect": "fedcdh.discovery.effect",
+    "ResponseCurve": "fedcdh.discovery.effect",
     "ScoreSearch": "fedcdh.discovery.score_search",
     "Search": "fedcdh.discovery.algorithm",
     "SearchOptions": "fedcdh.discovery.settings",
@@ -85,6 +98,7 @@ _HOMES = {
     "discover": "fedcdh.discovery.api",
     "discover_from": "fedcdh.discovery.api",
     "estimate_drift": "fedcdh.discovery.drift",
+    "estimate_effect": "fedcdh.discovery.effect_estimation",
     "get_method": "fedcdh.discovery.methods",
     "tabulate_drift": "fedcdh.discovery.drift",
 }

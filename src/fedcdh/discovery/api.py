@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.ordered_source import with_order_column
@@ -27,6 +28,7 @@ from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.client_changes import check_client_names
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
@@ -57,6 +59,8 @@ def discover(
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
+    accept_differences: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -119,11 +123,16 @@ def discover(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
+    accept_differences : collection of str, default ()
+        Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
+        different units, different spellings of a label, or no label in common.
+    exclude : collection of str, default ()
+        Columns that are no variables, such as identifiers, dates and free text. They may hold anything.
 
     Returns
     -------
@@ -139,7 +148,8 @@ def discover(
     KnowledgeError
         If the knowledge contradicts itself or names a variable that is not there.
     PlanError
-        If no study can be planned from these tables, for example without variables.
+        If no study can be planned from these tables, for example without variables, or because clients seem to have
+        different units or spellings.
 
     See Also
     --------
@@ -169,7 +179,9 @@ def discover(
     """
     choice = get_method(method)
     columns = with_order_column(variables, order_by)
-    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns)
+    loaded = load_tables(data, kinds, columns, domain, exclude)
+    tables = split_by_client(loaded, domain, names, columns, exclude)
+    variables = None if variables is None else [name for name in variables if name not in exclude]
     n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
@@ -186,7 +198,13 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes
+        tables,
+        kinds=kinds,
+        family=choice.family(seed),
+        variables=variables,
+        order_by=order_by,
+        recipes=recipes,
+        accept_differences=accept_differences,
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":
@@ -216,6 +234,7 @@ def discover_from(
     min_probability: float = DEFAULT_MIN_PROBABILITY,
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
+    without: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph from the clients' summaries.
 
@@ -257,8 +276,12 @@ def discover_from(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
+    without : collection of str, default ()
+        Clients of the plan that are left out, for instance because they dropped out. Their summaries may be missing;
+        any that are there are not used. The result is that of a study by the same plan without these clients, and
+        its notes name them.
 
     Returns
     -------
@@ -267,8 +290,10 @@ def discover_from(
 
     Raises
     ------
+    PlanError
+        If a client of `without` is not in the plan.
     SummaryError
-        If summaries are missing, duplicated, or bootstrap replicates.
+        If summaries are missing, duplicated, or bootstrap replicates; or if a sum has a client of `without`.
     PlanMismatchError
         If a summary follows another plan, or the plan has features that the method cannot use.
     SettingsError
@@ -315,7 +340,7 @@ def discover_from(
     )
     choice.check_family(plan.family)
     settings.knowledge.check(plan.names)
-    known = _to_cohort(summaries, plan)
+    known = _to_cohort(summaries, plan, frozenset(without))
     _refuse_replicates(known)
     return _search(known, choice, settings, progress)
 
@@ -336,19 +361,37 @@ def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progr
         return Discovery(known, settings, DegenerateSearch(choice.search)(known, settings, progress))
 
 
-def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
-    """Check summaries against the plan and add up those of one client."""
+def _to_cohort(
+    summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan, without: frozenset[str]
+) -> Cohort | Aggregate:
+    """Check summaries against the plan and add up those of one client, without the clients that are left out."""
+    check_client_names(without, plan.clients)
+    if isinstance(summaries, Aggregate):
+        return _check_sum(summaries, plan, without)
+    absent = set(without)
     if isinstance(summaries, Cohort):  # a cohort says who dropped out
-        return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
-    if not isinstance(summaries, Aggregate):
-        return add_up(summaries, plan)
-    if summaries.plan.fingerprint != plan.fingerprint:
+        absent |= plan.client_set - set(summaries.clients)
+        summaries = summaries.summaries
+    return add_up((one for one in summaries if without.isdisjoint(one.clients)), plan, without=absent)
+
+
+def _check_sum(known: Aggregate, plan: StudyPlan, without: frozenset[str]) -> Aggregate:
+    """Check that a sum follows the plan and has no client that is left out."""
+    if known.plan.fingerprint != plan.fingerprint:
         raise PlanMismatchError(
-            f"the sum of the summaries follows plan {summaries.plan.fingerprint[:12]}, expected this plan "
+            f"the sum of the summaries follows plan {known.plan.fingerprint[:12]}, expected this plan "
             f"({plan.fingerprint[:12]}); pass the plan with which the sum was made"
         )
-    check_noise(summaries.total, plan)
-    return summaries
+    if held := sorted(without.intersection(known.total.clients)):
+        raise SummaryError(
+            f"the sum of the summaries has {abbreviate_list(held)}; expected a sum without the clients that are left "
+            "out, because a sum cannot be taken apart; add up the summaries of the others again, if they were sent in "
+            "the "
+            "open (a second secure sum would disclose what these clients sent)",
+            parameter="without",
+        )
+    check_noise(known.total, plan)
+    return known
 
 
 def _refuse_replicates(known: Cohort | Aggregate) -> None:

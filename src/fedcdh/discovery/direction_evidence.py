@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from fedcdh.graphs.knowledge import Knowledge
-from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.protocols import DOMAIN, Family, LocalScore
 from fedcdh.search.edge_support import measure_directions
@@ -88,6 +88,39 @@ def residual_evidence(
         DirectionEvidence(noise, MIN_RESIDUAL_LOG_BAYES, "noise"),
         DirectionEvidence(curvature, MIN_RESIDUAL_LOG_BAYES, "evidence"),
     )
+
+
+def residuals_direct(arrow: Arrow, graph: PartialGraph, score: ResidualScore) -> bool:
+    """Return whether noise and curvature direct an arrow, whatever changes say: both mechanisms may differ.
+
+    Parameters
+    ----------
+    arrow : (str, str)
+        An arrow of the graph.
+    graph : PartialGraph
+        The graph, whose other arrows stay.
+    score : ResidualScore
+        The score with noise of any shape; clients may be asked.
+
+    Returns
+    -------
+    bool
+        Whether the log Bayes factor against the other direction, beyond that of linear mechanisms with Gaussian noise,
+        is large enough.
+    """
+    if not score.without_density.isdisjoint(arrow):
+        return False
+    tail, head = arrow
+    of_tail, of_head = (graph.parents(name) - {tail, head} | {DOMAIN} for name in arrow)
+    families = [
+        Family(tail, of_tail),
+        Family(head, of_head | {tail}),
+        Family(tail, of_tail | {head}),
+        Family(head, of_head),
+    ]
+    gains = [full - straight for full, straight in zip(score(families), score.linear(families), strict=True)]
+    factor = gains[0] + gains[1] - gains[2] - gains[3]
+    return isfinite(factor) and factor >= MIN_RESIDUAL_LOG_BAYES
 
 
 def _zero_score(families: Sequence[Family]) -> list[float]:

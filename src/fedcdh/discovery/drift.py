@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
+from fedcdh.discovery.drift_text import format_drift, render_drift_html
 from fedcdh.errors import SettingsError
 from fedcdh.inference.heterogeneity.client_regressions import ClientRegressions
 from fedcdh.inference.heterogeneity.deviations import ClientComparison, Estimates, compare_clients
@@ -66,9 +67,30 @@ class Drift:
     note: str = ""
 
 
+class DriftTable(tuple[Drift, ...]):
+    """The records of `Discovery.drift`: a tuple that prints as a table, and shows itself in notebooks.
+
+    Examples
+    --------
+    >>> print(DriftTable([Drift("age", "north", "level", 50.0, 48.0, 52.0, 55.0, -4.1, 4e-5, True)]))
+    variable  quantity  client  estimate  low  high  pooled  deviation
+    age       level     north         50   48    52      55       -4.1  *
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Return one row per variable, quantity and client; a star marks significant differences."""
+        return format_drift(self)
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows."""
+        return render_drift_html(self)
+
+
 def estimate_drift(
     cohort: Cohort | Aggregate, parents: Mapping[str, Iterable[str]], variables: Iterable[str] | None = None
-) -> tuple[Drift, ...]:
+) -> DriftTable:
     """Estimate every quantity of some mechanisms at every client.
 
     Parameters
@@ -82,7 +104,7 @@ def estimate_drift(
 
     Returns
     -------
-    tuple of Drift
+    DriftTable
         One record for each variable, quantity and client.
 
     Raises
@@ -115,7 +137,7 @@ def estimate_drift(
             f"there is no variable {unknown[0]!r}; choose among {', '.join(map(repr, parents))}", parameter="variables"
         )
     regressions = ClientRegressions.of(cohort)
-    return tuple(
+    return DriftTable(
         record for name in wanted for record in _mechanism_drift(regressions, cohort.clients, name, parents[name])
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,17 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
     order_by : str, optional
         Column of `X` with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable.
         Rows that depend on the rows before them count as fewer rows, and the notes say so. Default: the order of the
         rows as they are, if a client's table is not sorted by one of its variables.
+    accept_differences : collection of str, default ()
+        Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
+        different units, different spellings of a label, or no label in common.
+    exclude : collection of str, default ()
+        Columns of `X` that are no variables, such as identifiers, dates and free text.
 
     Attributes
     ----------
@@ -121,6 +126,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
         min_effect: float = DEFAULT_MIN_EFFECT,
         order_by: str | None = None,
+        accept_differences: Collection[str] = (),
+        exclude: Collection[str] = (),
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -134,6 +141,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.min_arrow_probability = min_arrow_probability
         self.min_effect = min_effect
         self.order_by = order_by
+        self.accept_differences = accept_differences
+        self.exclude = exclude
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -176,6 +185,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             min_arrow_probability=self.min_arrow_probability,
             min_effect=self.min_effect,
             order_by=self.order_by,
+            accept_differences=self.accept_differences,
+            exclude=self.exclude,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing

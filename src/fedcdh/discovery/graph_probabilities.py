@@ -19,6 +19,7 @@ from fedcdh.graphs.admissible_arrows import find_obstacles
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.effect_sizes import SHOWN_SHARE
 from fedcdh.inference.evidence.client_deviations import ClientDeviations, draw_client_weights, measure_deviations
 from fedcdh.inference.evidence.family_score import LOG_PRIOR_CHANGE, FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
@@ -384,6 +385,7 @@ def describe_small_edges(strengths: Mapping[Arrow, float], min_effect: float) ->
         f"{' — '.join(sort_pair(frozenset(arrow)))} ({strength:.2%})" for arrow, strength in sorted(strengths.items())
     ]
     return (
-        f"too weak to be drawn, because they explain less than {min_effect:.2%} of the variance: "
+        f"too weak to be drawn, because they explain less than {min_effect:.2%} of the variance (or less than "
+        f"{SHOWN_SHARE * min_effect:.2%}, if they show at nearly all clients): "
         f"{abbreviate_list(named)}; min_effect changes this limit",
     )

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
-from fedcdh.discovery.drift import Drift, estimate_drift
+from fedcdh.discovery.drift import DriftTable, estimate_drift
+from fedcdh.discovery.effect import Effect, EffectKind
+from fedcdh.discovery.effect_choices import Adjust
+from fedcdh.discovery.effect_estimation import EffectStudy, find_slopes
+from fedcdh.discovery.effect_questions import Question
+from fedcdh.discovery.findings import ClientGroups, Findings
 from fedcdh.discovery.graph_probabilities import direct_lines
-from fedcdh.discovery.result_text import format_changes, format_graph, format_possible
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Replicate, Stability, assess_stability
 from fedcdh.discovery.unlike_clients_text import describe_unlike_clients
-from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
+from fedcdh.errors import KnowledgeError, NoConsistentExtensionError, SettingsError
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.inference.counted_rows import describe_dependence
@@ -28,11 +31,11 @@ from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.client_changes import find_left_clients
 from fedcdh.summaries.summary import describe_coarsened
 
 MIN_INFORMATIVE_ROWS = 7
 """A client with fewer rows has no reliable mean and slope of its own."""
-_DIFFERENCES = "mechanisms that differ between clients: "
 _MAX_NAMED_DROPOUTS = 20  # clients that dropped out are noted one by one up to this number
 
 
@@ -72,6 +75,19 @@ class Edge:
     strength : float, optional
         The share of the variance left by the other causes of the target that the source explains; for edges that are
         drawn, and for those that are left out because it is too small.
+    slope : float, optional
+        For edges that are drawn, the direct effect of source on target in the units of the study: the coefficient of
+        the source in a regression of the target on it and on the other parents of the target in `to_dag`. It is a
+        difference between two levels for labels, and None for labels of more than two levels. For a line it says what
+        the effect is if the line points from source to target.
+    slope_low : float, optional
+        Lower end of its 95 % confidence interval.
+    slope_high : float, optional
+        Upper end of that interval.
+    standardised_slope : float, optional
+        The slope in standard deviations of the target, per standard deviation of a continuous source.
+    slope_units : str, optional
+        What the slope counts, in words.
 
     Examples
     --------
@@ -95,17 +111,27 @@ class Edge:
     probability: float | None = None
     probability_forward: float | None = None
     strength: float | None = None
+    slope: float | None = None
+    slope_low: float | None = None
+    slope_high: float | None = None
+    standardised_slope: float | None = None
+    slope_units: str | None = None
 
     @property
-    def probability_open(self) -> float | None:
+    def slope_interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the slope."""
+        return None if self.slope_low is None or self.slope_high is None else (self.slope_low, self.slope_high)
+
+    @property
+    def probability_undirected(self) -> float | None:
         """The part of the probability that directs nothing: twice that of the less likely direction."""
         if self.probability is None or self.probability_forward is None:
             return None
         return 2 * min(self.probability_forward, self.probability - self.probability_forward)
 
 
-@dataclass(frozen=True, eq=False)
-class Discovery:
+@dataclass(frozen=True, eq=False, repr=False)
+class Discovery(Findings):
     """The causal graph of a study, and how it was found.
 
     `discover` and `discover_from` return it. Printing it shows the graph; a notebook shows a picture. `graph` is the
@@ -142,20 +168,37 @@ class Discovery:
     settings: Settings
     search_result: SearchResult
 
-    @cached_property
-    def graph(self) -> PartialGraph:
-        """The causal graph over the variables: arrows, and lines whose direction is open."""
-        return self.augmented.drop(DOMAIN) if DOMAIN in self.augmented.nodes else self.augmented
-
     @property
     def augmented(self) -> PartialGraph:
         """The graph with the domain ℧ as a further node; its arrows point to the `changing` variables."""
         return self.orientation.graph
 
     @property
-    def changing(self) -> frozenset[str]:
-        """The variables whose mechanism differs between clients."""
-        return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables, in the order of the plan."""
+        return self.cohort.plan.names
+
+    @property
+    def client_groups(self) -> ClientGroups:
+        """The name and the members of each client, or of each group of which only the sum is known."""
+        if isinstance(self.cohort, Aggregate):
+            return self.cohort.groups
+        return tuple((client, (client,)) for client in self.cohort.clients)
+
+    @property
+    def has_mixtures(self) -> bool:
+        """True if clients were compared by mixtures of their means, as secure sums give them."""
+        return isinstance(self.cohort, Aggregate) and self.cohort.mixtures is not None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all clients together."""
+        return self.cohort.total.rows
+
+    @property
+    def has_probabilities(self) -> bool:
+        """True if the search gives probabilities; searches by tests give none."""
+        return self.posterior is not None
 
     @property
     def posterior(self) -> GraphPosterior | None:
@@ -174,11 +217,6 @@ class Discovery:
         return {name: posterior.arrows.get((DOMAIN, name), 0.0) for name in self.graph.nodes}
 
     @property
-    def no_change_reason(self) -> str:
-        """The phrase for results without `changing` variables: none was found, or there is only one client."""
-        return "none found" if self._compares_clients else f"unknown, because there is only one {self._whom}"
-
-    @property
     def skeleton(self) -> Skeleton:
         """The adjacent pairs, and the answers that decided about each pair."""
         return self.search_result.skeleton
@@ -194,11 +232,11 @@ class Discovery:
 
         The first ones name clients whose columns look swapped, or that have far longer tails than others.
         """
-        return (*self._warnings, *self._notes())
+        return (*self.warnings, *self._notes())
 
     @cached_property
-    def _warnings(self) -> tuple[str, ...]:
-        """Notes on clients to ask before the graph is believed; printed before it."""
+    def warnings(self) -> tuple[str, ...]:
+        """The notes on clients to ask before the graph is believed; they are printed before it."""
         return describe_unlike_clients(self.cohort)
 
     def to_dag(self) -> PartialGraph:
@@ -281,7 +319,7 @@ class Discovery:
         found = [self._edge(frozenset(pair)) for pair in pairs]
         return tuple(sorted(found, key=lambda edge: not edge.mark))
 
-    def drift(self, variables: Iterable[str] | None = None) -> tuple[Drift, ...]:
+    def drift(self, variables: Iterable[str] | None = None) -> DriftTable:
         """Estimate how mechanisms differ: level, effects and noise at every client.
 
         The causes of a variable are its parents in `to_dag`.
@@ -293,7 +331,7 @@ class Discovery:
 
         Returns
         -------
-        tuple of Drift
+        DriftTable
             One record for each variable, quantity and client. `fedcdh.reporting.to_pandas` makes a data frame of them.
 
         Raises
@@ -342,64 +380,92 @@ class Discovery:
         study = self.cohort, self.settings, self.search_result
         return assess_stability(*study, runs=runs, replicates=replicates, seed=seed, progress=progress)
 
-    # The methods below import what they need when they are called: it belongs to `reporting`, a layer above this one.
+    def effect(
+        self,
+        cause: str,
+        outcome: str,
+        *,
+        kind: EffectKind = "total",
+        adjust: Adjust = "auto",
+        contrast: tuple[str, str] | None = None,
+        outcome_level: str | None = None,
+        at: tuple[float, float] | None = None,
+        samples: int = 0,
+    ) -> Effect:
+        """Estimate the effect of one variable on another: how much, with an interval, at every client and over all.
 
-    def report(self, path: Path | str) -> Path:
-        """Write the HTML report: one file with the graph, its evidence and tables, which works offline.
-
-        Parameters
-        ----------
-        path : path or str
-            The file to write.
-
-        Returns
-        -------
-        path
-            The file that was written.
-        """
-        from fedcdh.reporting.html import write_report
-        from fedcdh.reporting.result_files import render_result_json
-
-        return write_report(render_result_json(self), path)
-
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Any:
-        """Draw the graph with matplotlib.
+        The graph says what to adjust for, and the summaries have the sums that the regression needs. The effect holds
+        if the graph is right and no common cause of two variables is missing from the study.
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
-            The axes to draw into. Default new ones.
-        legend : bool, default True
-            Whether to explain the marks and colours.
+        cause, outcome : str
+            Two variables.
+        kind : {"total", "direct"}, default "total"
+            The effect along all directed paths, or along the arrow alone, with the other parents of the outcome fixed.
+        adjust : {"auto", "parents", "optimal"} or iterable of str, default "auto"
+            The adjustment set: the parents of the cause, the set with the smallest asymptotic variance ("optimal",
+            which "auto" takes), or variables of your choice. An invalid choice is named in `reason`.
+        contrast : tuple of str, optional
+            Two levels of a categorical cause, from and to. Default: both levels; of more, the two most common.
+        outcome_level : str, optional
+            The level of a categorical outcome whose probability is compared. Default: the second of two; of more, the
+            most common.
+        at : tuple of float, optional
+            Two values of a continuous cause, from and to. The effect is then the difference along the curved response.
+        samples : int, default 0
+            Number of DAGs from the posterior over which `possible` is averaged, with `probability_of_effect` and
+            `probability_positive`; a few hundred take seconds. With 0, `possible` is the class of the graph.
 
         Returns
         -------
-        matplotlib axes
-            The axes with the graph.
+        Effect
+            Value and interval, or why the graph does not determine one.
 
         Raises
         ------
-        MissingDependencyError
-            If matplotlib is not installed.
+        SettingsError
+            If there is no such variable or level, or if the summaries have noise.
+
+        Examples
+        --------
+        >>> import fedcdh
+        >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+        >>> effect = result.effect("age", "systolic_pressure")
+        >>> effect.interval[0] < effect.value < effect.interval[1]
+        True
         """
-        from fedcdh.reporting.plots import plot
+        question = Question(cause, outcome, kind, contrast, outcome_level, at)
+        return self._effects.estimate(question, adjust, samples=samples)
 
-        return plot(self, ax, legend=legend)
+    def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+        """Estimate the effects of all pairs of variables that the graph may connect.
 
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows: picture, edges and notes."""
-        from fedcdh.reporting.notebook import render_html
+        Parameters
+        ----------
+        kind : {"total", "direct"}, default "total"
+            The kind of effect.
 
-        return render_html(self)
+        Returns
+        -------
+        tuple of Effect
+            One record for each cause and outcome. All other effects are 0 by the graph.
+            `fedcdh.reporting.to_pandas` makes a data frame of them.
 
-    def _repr_svg_(self) -> str | None:
-        """Return the picture, unless the library for layouts is not installed."""
-        from fedcdh.reporting.graph_drawing.svg import render_svg
+        Raises
+        ------
+        SettingsError
+            If the summaries have noise.
+        """
+        return self._effects.estimate_all(kind)
 
-        try:
-            return render_svg(self)
-        except MissingDependencyError:
-            return None
+    @cached_property
+    def _effects(self) -> EffectStudy:
+        return EffectStudy.of(self)
+
+    @cached_property
+    def _edge_slopes(self) -> Mapping[Arrow, Mapping[str, Any]]:
+        return find_slopes(self._effects, self.to_dag)
 
     def _edge(self, pair: Pair) -> Edge:
         source, target = sort_pair(pair)
@@ -425,9 +491,14 @@ class Discovery:
             log_bayes_presence=support.presence if support else None,
             log_bayes_direction=self._direction(arrow),
             **self._probabilities(arrow),
+            **self._slopes(arrow),
         )
 
-    def _probabilities(self, arrow: Arrow) -> dict[str, float | None]:
+    def _slopes(self, arrow: Arrow) -> Mapping[str, Any]:
+        """Return the slope of an edge that is drawn."""
+        return self._edge_slopes.get(arrow, {}) if self.augmented.is_adjacent(*arrow) else {}
+
+    def _probabilities(self, arrow: Arrow) -> dict[str, Any]:
         """Return the probabilities and the strength of an edge."""
         strengths, posterior = self.search_result.strengths, self.posterior
         strength = strengths.get(arrow, strengths.get(arrow[::-1]))
@@ -454,23 +525,6 @@ class Discovery:
             return None
         return support.direction if arrow in best.arrows else -support.direction
 
-    @property
-    def _whom(self) -> str:
-        """Return the word for what is compared: clients, or groups of clients of which only sums are known."""
-        return "client" if len(self.cohort.clients) == len(self.cohort.total.clients) else "group"
-
-    def _count_clients(self) -> str:
-        """Return how many clients, or groups of clients, are compared."""
-        mixed = isinstance(self.cohort, Aggregate) and self.cohort.mixtures is not None
-        if mixed:
-            return _count_noun(len(self.cohort.total.clients), "client")
-        return _count_noun(len(self.cohort.clients), self._whom)
-
-    @property
-    def _compares_clients(self) -> bool:
-        """Return whether the search could find differences between clients."""
-        return len(self.cohort.clients) > 1 or DOMAIN in self.augmented.nodes
-
     def _notes(self) -> Iterator[str]:
         yield from self._client_notes()
         if self.settings.method != "paper":  # its tests are as printed, for independent rows
@@ -494,18 +548,19 @@ class Discovery:
     @cached_property
     def _dependent_changes(self) -> tuple[Arrow, ...]:
         """Return the arrows that rest on changes which are not independent; noise and knowledge are other grounds."""
-        found = find_dependent_changes(self.cohort, self.augmented)
-        return tuple(arrow for arrow in found if self.orientation.reasons.get(arrow) not in ("noise", "knowledge"))
+        return find_dependent_changes(self.cohort, self.augmented, self.orientation.reasons)
 
     def _client_notes(self) -> Iterator[str]:
         clients = len(self.cohort.clients)
         small = sum(rows < MIN_INFORMATIVE_ROWS for rows in self.cohort.client_rows)
-        if not self._compares_clients:
-            yield f"there is only one {self._whom}: the result cannot say which mechanisms differ between clients"
+        if not self.compares_clients:
+            yield f"there is only one {self.client_noun}: the result cannot say which mechanisms differ between clients"
         elif 2 * small > clients:
-            found = f"{small} of {clients} {self._whom}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
+            found = f"{small} of {clients} {self.client_noun}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
             yield f"{found}: is the domain the right column?"
         present = frozenset(self.cohort.total.clients)
+        for client in find_left_clients(self.cohort.plan):
+            yield f"client {client} left the study: nothing here is about its rows, only the scales of variables may be"
         gone = [client for client in self.cohort.plan.clients if client not in present]
         if len(gone) > _MAX_NAMED_DROPOUTS:
             named = abbreviate_list(gone)
@@ -521,38 +576,6 @@ class Discovery:
             if summary.coarsened:
                 whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
                 yield f"{whose}: {abbreviate_list(describe_coarsened(summary.coarsened))}"
-
-    def __repr__(self) -> str:
-        return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"
-
-    def __str__(self) -> str:
-        numbers = f", alpha {self.settings.alpha:g}" if self.posterior is None else "; numbers are probabilities"
-        method = f"method {self.settings.method}{numbers}"
-        counts = (
-            _count_noun(len(self.cohort.plan.names), "variable"),
-            self._count_clients(),
-            _count_noun(self.cohort.total.rows, "row"),
-        )
-        found = self._found_with_probabilities() if self.posterior is not None else self._found()
-        before, after = self._warnings, self.notes[len(self._warnings) :]
-        warnings, notes = ([f"note: {note}" for note in some] for some in (before, after))
-        return "\n".join([f"{', '.join(counts)} ({method})", *warnings, *found, *notes])
-
-    def _found(self) -> Iterator[str]:
-        """Yield the rows of a search by tests: the graph, and what differs between clients."""
-        yield str(self.graph)
-        yield _DIFFERENCES + (", ".join(sorted(self.changing)) or self.no_change_reason)
-
-    def _found_with_probabilities(self) -> Iterator[str]:
-        """Yield the same rows with probabilities, and what is possible but not drawn."""
-        edges = self.edges()
-        yield format_graph(self.graph, edges)
-        yield _DIFFERENCES + (format_changes(self.changing, self.probability_of_change) or self.no_change_reason)
-        yield from format_possible(edges)
-
-
-def _count_noun(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _show_domain(text: str) -> str:

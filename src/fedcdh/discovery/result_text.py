@@ -66,7 +66,7 @@ def describe_edge_probability(edge: Edge) -> str:
 
 
 def format_graph(graph: PartialGraph, edges: Iterable[Edge]) -> str:
-    """Return the graph as text, one edge per row with its probability, isolated nodes last.
+    """Return the graph as text, one edge per row with its probability and its standardised slope, isolated nodes last.
 
     Parameters
     ----------
@@ -85,11 +85,18 @@ def format_graph(graph: PartialGraph, edges: Iterable[Edge]) -> str:
     names = [f"{edge.source} {edge.mark} {edge.target}" for edge in drawn]
     width = max((len(name) for name in names if len(name) <= _MAX_PADDED_WIDTH), default=0)
     numbers = [describe_edge_probability(edge) for edge in drawn]
+    padded = [f"{' ' if number[0].isdigit() else ''}{number}" for number in numbers]
+    numbers_width = max(map(len, padded), default=0)
     rows = [
-        f"{name:<{width}}  {' ' if number[0].isdigit() else ''}{number}"
-        for name, number in zip(names, numbers, strict=True)
+        f"{name:<{width}}  {number:<{numbers_width}}  {_format_slope(edge)}".rstrip()
+        for name, number, edge in zip(names, padded, drawn, strict=True)
     ]
     return "\n".join([*rows, *(node for node in sorted(graph.nodes, key=node_sort_key) if not graph.neighbours(node))])
+
+
+def _format_slope(edge: Edge) -> str:
+    """Return the standardised slope with its sign; an empty text where there is none."""
+    return "" if edge.standardised_slope is None else f"{edge.standardised_slope:+.2f}"
 
 
 def format_changes(changing: Iterable[str], probabilities: Mapping[str, float]) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
-from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import Search, SearchResult, with_domain
-from fedcdh.discovery.direction_evidence import change_evidence, residual_evidence
+from fedcdh.discovery.dependent_changes import describe_opened_pairs, find_dependent_changes
+from fedcdh.discovery.direction_evidence import change_evidence, residual_evidence, residuals_direct
 from fedcdh.discovery.graph_probabilities import (
     BestGraphs,
     compute_posterior,
@@ -25,11 +25,11 @@ from fedcdh.discovery.residual_rounds import (
     residual_supports,
 )
 from fedcdh.discovery.settings import Settings, default_alpha
-from fedcdh.discovery.sums_text import describe_learned_mixtures, describe_unused_mixtures
+from fedcdh.discovery.sums_text import describe_learned, describe_unused_mixtures
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.counted_rows import common_shares
-from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, smallest_strengths
+from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, shows_at_clients, smallest_strengths
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.evidence.tempered_scores import MIN_INDEPENDENT_SHARE
@@ -37,6 +37,7 @@ from fedcdh.inference.independent_change import OperatorChange
 from fedcdh.inference.normal_scores import find_normal_scores
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.inference.parent_screening import screen_parents
+from fedcdh.inference.posterior.graph_posterior import GraphPosterior
 from fedcdh.protocols import DOMAIN, Family, LocalScore, Progress
 from fedcdh.search.edge_support import (
     EdgeSupport,
@@ -48,7 +49,6 @@ from fedcdh.search.order_search import best_dag
 from fedcdh.search.orientation import Orientation, orient_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import AnswerSource
-from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened
 from fedcdh.summaries.variables import Continuous
 
 VOTE_RELIABILITY, VOTE_WEIGHT = 0.95, 0.6
@@ -221,12 +221,11 @@ class _ScoredStudy:
             )
             if score is None and self.has_numbers:
                 posterior = posterior.with_witness(orientation.graph, VOTE_RELIABILITY, VOTE_WEIGHT)
-            drawn = draw_likely_graph(
-                posterior, orientation, knowledge, settings.min_probability, settings.min_arrow_probability
-            )
+            posterior, drawn, opened = self._draw_likely(posterior, orientation, knowledge, score)
             guide = direct_lines(orientation.graph, graphs.guide, settings.knowledge, posterior.arrows)
             dag = direct_lines(drawn.graph, guide, knowledge, posterior.arrows)
-            weak = find_weak_arrows(dag, settings.min_effect, self._measure_strengths, settings.knowledge.required)
+            required = settings.knowledge.required
+            weak = find_weak_arrows(dag, settings.min_effect, self._measure_strengths, required, self._shows)
             if not weak:
                 break
             left_out |= weak
@@ -234,18 +233,44 @@ class _ScoredStudy:
             if score is not None:  # the search had no reason to ask about families without these edges
                 score([Family(node, graphs.best.parents(node)) for node in graphs.best.nodes if node != DOMAIN])
         asked = () if score is None else (str(score.record),)
-        weak_ones = describe_small_edges(left_out, settings.min_effect)
-        notes = (*_aggregate_limits(self.known), *asked, *describe_posterior(posterior), *weak_ones)
+        doubts = (*describe_small_edges(left_out, settings.min_effect), *describe_opened_pairs(opened))
+        notes = (*_aggregate_limits(self.known), *asked, *describe_posterior(posterior), *doubts)
         best, strengths = dag if dag.is_dag() else graphs.best, measure_strengths(dag, self.basis)
         skeleton = to_skeleton(PartialGraph(drawn.graph.nodes, lines=drawn.graph.skeleton))
         return SearchResult(
             skeleton, drawn, graphs.supports, best, notes, posterior=posterior, strengths=strengths | left_out
         )
 
+    def _draw_likely(
+        self,
+        posterior: GraphPosterior,
+        orientation: Orientation,
+        knowledge: Knowledge,
+        score: ResidualScore | None,
+    ) -> tuple[GraphPosterior, Orientation, tuple[Arrow, ...]]:
+        """Return the posterior, what is likely, and the arrows opened because their changes are not independent."""
+        limits = self.settings.min_probability, self.settings.min_arrow_probability
+        drawn = draw_likely_graph(posterior, orientation, knowledge, *limits)
+        dependent = find_dependent_changes(self.known, drawn.graph, drawn.reasons)
+        opened = tuple(one for one in dependent if score is None or not residuals_direct(one, drawn.graph, score))
+        if opened:
+            posterior = posterior.with_open_pairs(
+                {frozenset(one): posterior.probability_of_edge(*one) for one in opened}
+            )
+            drawn = draw_likely_graph(posterior, orientation, knowledge, *limits)
+        return posterior, drawn, opened
+
     def _measure_strengths(self, dag: PartialGraph) -> dict[Arrow, float]:
         """Return the strengths of arrows; where rows depend on each other, effects may take time: the smallest ones."""
-        dependent = common_shares(self.known.plan).product < MIN_INDEPENDENT_SHARE
-        return (smallest_strengths if dependent else measure_strengths)(dag, self.basis)
+        return (smallest_strengths if self._has_dependent_rows else measure_strengths)(dag, self.basis)
+
+    def _shows(self, dag: PartialGraph, arrow: Arrow) -> bool:
+        """Return whether an arrow shows at nearly all clients; where rows depend on each other, false ones do, too."""
+        return not self._has_dependent_rows and shows_at_clients(dag, self.basis, arrow)
+
+    @property
+    def _has_dependent_rows(self) -> bool:
+        return common_shares(self.known.plan).product < MIN_INDEPENDENT_SHARE
 
     def _supports(self, best: PartialGraph) -> dict[Pair, EdgeSupport]:
         pairs = _candidate_pairs(self.nodes, self.candidates, self.settings.knowledge)
@@ -269,17 +294,11 @@ def _aggregate_limits(known: Cohort | Aggregate) -> tuple[str, ...]:
     if isinstance(known, Cohort) or len(known.total.clients) == 1:
         return ()
     if known.mixtures is not None:
-        return (*describe_unused_mixtures(known), describe_learned_mixtures(known.mixtures))
-    grouped = known.clients != known.total.clients
-    whom, between = ("group of clients", "groups of clients") if grouped else ("client", "clients")
-    members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in known.groups)
-    named = f" ({members})" if grouped else ""
-    learned = (
-        f"anyone with these sums knows, for every {whom}{named}, {describe_opened()}; {describe_hidden()} is known of "
-        "all rows together only"
-    )
+        return (*describe_unused_mixtures(known), describe_learned(known))
+    learned, grouped = describe_learned(known), known.clients != known.total.clients
     if len(known.clients) == 1:
         return (learned,)
+    between = "groups of clients" if grouped else "clients"
     return (
         f"only sums over all clients are known: mechanisms whose level or mean square differs between {between} can be "
         "found, but not whether effects or noise changed; the independent change principle is not used",

@@ -123,7 +123,8 @@ class Settings:
     min_arrow_probability : float
         The smallest probability of an arrow; edges without one are lines; at least 0.5 and below 1.
     min_effect : float
-        The smallest share of variance that an edge of "evidence" explains, from 0 to below 1.
+        The smallest share of variance that an edge of "evidence" explains, from 0 to below 1; a quarter of it is enough
+        for an edge that shows at nearly all clients.
 
     Examples
     --------

@@ -36,12 +36,13 @@ from fedcdh.discovery.influence import Influence, measure_influence
 from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability_run import StabilityRun, make_run
-from fedcdh.discovery.stability_text import format_stability
+from fedcdh.discovery.stability_text import format_stability, render_stability_html
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import sort_pair
 from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
 from fedcdh.protocols import Progress
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.client_changes import belongs_to
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
@@ -182,6 +183,13 @@ class Stability:
     def __str__(self) -> str:
         """Return the shares of runs as a table, and what hangs on one client."""
         return format_stability(self)
+
+    def __repr__(self) -> str:
+        return f"<Stability, {self.kind}: {len(self.runs)} runs; print it to see them>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_stability_html(self)
 
 
 class _Repetition(NamedTuple):
@@ -369,7 +377,7 @@ def _check_replicates(known: Cohort | Aggregate, replicates: Iterable[Replicate]
 def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
     """Check the digest with which a replicate names its summary; sums over clients or parts of one have none."""
     for whole, replicate in zip(known.summaries, drawn.summaries, strict=True):
-        if replicate.original and replicate.original != whole.digest:
+        if replicate.original and not belongs_to(replicate.original, whole, known.plan):
             raise SettingsError(
                 f"bootstrap replicate {replicate.replicate} of {', '.join(replicate.clients)} was not drawn from the "
                 f"rows of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fedcdh._io.text import abbreviate_list
+from fedcdh._io.text_tables import escape_html, render_table_html
 
 if TYPE_CHECKING:
     from fedcdh.discovery.stability import EdgeStability, Stability
@@ -75,6 +76,28 @@ def format_stability(stability: Stability) -> str:
         Rows without a last line break.
     """
     return "\n".join(_rows(stability))
+
+
+def render_stability_html(stability: Stability) -> str:
+    """Return stability as HTML: a table of the edges, and sentences on what hangs on one client.
+
+    Parameters
+    ----------
+    stability : Stability
+        The stability of a result.
+
+    Returns
+    -------
+    str
+        One element.
+    """
+    first, *rest = _rows(stability)
+    drawn, _ = _split(stability.edges)
+    rows = [(_name_edge(edge), f"{edge.adjacent:.0%}", f"{edge.same:.0%}") for edge in drawn]
+    table = render_table_html(("edge", "#adjacent", "#same mark"), rows, "the result has no edges")
+    sentences = rest[len(drawn) + 1 :] if drawn else rest
+    shown = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in sentences)
+    return f"<div><p>{escape_html(first)}</p>{table}{shown}</div>"
 
 
 def _rows(stability: Stability) -> Iterator[str]:

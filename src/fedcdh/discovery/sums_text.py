@@ -18,12 +18,12 @@ def describe_regression_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
         "edges"
     )
     if len(known.clients) == 1:
-        return (pairs, *describe_unused_mixtures(known), _describe_learned(known))
+        return (pairs, *describe_unused_mixtures(known), describe_learned(known))
     changes = (
         "whether a mechanism differs between clients is judged by means and spreads at each client; the independent "
         "change principle is not used"
     )
-    return (pairs, changes, _describe_learned(known))
+    return (pairs, changes, describe_learned(known))
 
 
 def describe_kernel_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
@@ -35,13 +35,13 @@ def describe_kernel_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
             f"only sums over all clients are known: {len(known.mixtures.signs)} mixtures of the clients are the random "
             "features of the domain in the paper's tests; how much a mechanism differs at which client cannot be asked"
         )
-        return (mixed, _describe_learned(known))
+        return (mixed, describe_learned(known))
     grouped = "" if known.clients == known.total.clients else ", with groups of clients in place of clients"
     needed = (
         "only sums over all clients are known; the paper's tests need no more: the graph is the same as from single "
         "summaries"
     )
-    return (needed + grouped, _describe_learned(known))
+    return (needed + grouped, describe_learned(known))
 
 
 def _has_hidden_clients(known: Cohort | Aggregate) -> bool:
@@ -67,7 +67,7 @@ def describe_learned_mixtures(mixtures: DomainMixtures) -> str:
     )
 
 
-def _describe_learned(known: Cohort | Aggregate) -> str:
+def describe_learned(known: Cohort | Aggregate) -> str:
     """Return what a holder of the sum knows of every client, or of every group of clients."""
     if isinstance(known, Aggregate) and known.mixtures is not None:
         return describe_learned_mixtures(known.mixtures)

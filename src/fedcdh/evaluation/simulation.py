@@ -28,6 +28,7 @@ from fedcdh.evaluation.pseudo_confounders import (
     check_confounders,
     combine_confounders,
 )
+from fedcdh.evaluation.simulated_effects import Mechanisms
 from fedcdh.protocols import DOMAIN
 
 Function = Callable[[Array], Array]
@@ -81,6 +82,8 @@ class Simulation:
         For each client with a structural intervention, the variable that has no causes there.
     confounders : tuple of PseudoConfounder, default ()
         What some of the changing mechanisms have in common. Their variables are among those that change.
+    mechanisms : Mechanisms, optional
+        The mechanisms, from which true effects are computed.
 
     Examples
     --------
@@ -96,6 +99,56 @@ class Simulation:
     changing: frozenset[str]  # variables whose mechanism differs between clients
     targets: Mapping[str, str] = field(default_factory=dict)  # client → the variable that has no causes there
     confounders: tuple[PseudoConfounder, ...] = ()
+    mechanisms: Mechanisms | None = field(default=None, repr=False)
+
+    def effect(self, cause: str, outcome: str) -> float:
+        """Return the true total effect of a variable on another: the mean over clients.
+
+        Parameters
+        ----------
+        cause, outcome : str
+            Two variables.
+
+        Returns
+        -------
+        float
+            See `client_effects`.
+
+        Raises
+        ------
+        SettingsError
+            If the mechanisms are not known, or there is no such variable.
+        """
+        found = self.client_effects(cause, outcome)
+        return sum(found.values()) / len(found)
+
+    def client_effects(self, cause: str, outcome: str) -> dict[str, float]:
+        """Return the true total effect of a variable on another at every client.
+
+        Parameters
+        ----------
+        cause, outcome : str
+            Two variables.
+
+        Returns
+        -------
+        dict from str to float
+            The mean change of the outcome if the cause of every row is one unit larger. It is exact where all functions
+            are linear: the sum over directed paths of the products of strengths. Elsewhere it is the mean over many
+            rows of the same simulation.
+
+        Raises
+        ------
+        SettingsError
+            If the mechanisms are not known, or there is no such variable.
+        """
+        if self.mechanisms is None:
+            raise SettingsError("the mechanisms of this study are not known; expected those of `simulate`; use it")
+        for name in (cause, outcome):
+            if name not in self.names:
+                raise SettingsError(f"there is no variable {name!r}; choose among {', '.join(self.names)}")
+        places = self.names.index(cause), self.names.index(outcome)
+        return {client: self.mechanisms.effect(client, *places) for client in self.tables}
 
     @property
     def augmented(self) -> frozenset[tuple[str, str]]:
@@ -155,7 +208,8 @@ class Simulation:
                 f"{', '.join(constant)} does not vary; expected variables that have a scale; simulate at least two rows"
             )
         tables = {client: make_read_only((table - location) / scale) for client, table in self.tables.items()}
-        return replace(self, tables=tables)
+        known = None if self.mechanisms is None else self.mechanisms.rescale(scale)
+        return replace(self, tables=tables, mechanisms=known)
 
 
 def identity(x: Array) -> Array:
@@ -288,6 +342,7 @@ def simulate(
         ),
         targets={client: labels[target] for client, target in targets.items()},
         confounders=tuple(confounders),
+        mechanisms=Mechanisms(recipe, np.ones(variables)),
     )
 
 
@@ -324,17 +379,37 @@ class _StructuralModel:
     targets: Mapping[str, int] = field(default_factory=dict)
 
     def table(self, client: str, rows: int) -> Array:
+        return self.shifted_table(client, rows, -1, 0.0)
+
+    def shifted_table(self, client: str, rows: int, shifted: int, by: float) -> Array:
+        """Return rows in which one variable is larger by some number, whatever its causes say."""
         table = np.empty((rows, len(self.order)))
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # squares of squares may overflow; `check_finite` refuses them
             for variable in self.order:
-                table[:, variable] = self._column(variable, client, table)
+                table[:, variable] = self._column(variable, client, table) + (by if variable == shifted else 0.0)
         return make_read_only(table)
+
+    def weights(self, client: str) -> Array | None:
+        """Return the strengths of all arrows at a client, (from, to); None where functions are not linear."""
+        if self.model != "linear":
+            return None
+        found = np.zeros((len(self.order), len(self.order)))
+        for tail, head in self.pairs:
+            if self.targets.get(client) != head:
+                found[tail, head] = self._strength(tail, self._owner(head, client))
+        return found
+
+    def _owner(self, variable: int, client: str) -> FunctionKey:
+        return (str(variable), client) if variable in self.changing else (str(variable),)
+
+    def _strength(self, parent: int, owner: FunctionKey) -> float:
+        return keyed_generator(self.seed, "strength", str(parent), *owner).uniform(0.5, 2.5)
 
     def _column(self, variable: int, client: str, table: Array) -> Array:
         """Return Σ_j σ_ij f_i(V_j) + γ ε_i for one variable at one client."""
-        owner: FunctionKey = (str(variable), client) if variable in self.changing else (str(variable),)
+        owner = self._owner(variable, client)
         function = self._function(owner)
         noise = self._noise(variable)(keyed_generator(self.seed, "noise", str(variable), client), len(table))
         shared = self.shared.get((variable, client), SharedChange())
@@ -342,8 +417,7 @@ class _StructuralModel:
         if self.targets.get(client) == variable:
             return column
         for parent in sorted(tail for tail, head in self.pairs if head == variable):
-            strength = keyed_generator(self.seed, "strength", str(parent), *owner).uniform(0.5, 2.5)
-            column = column + strength * function(table[:, parent])
+            column = column + self._strength(parent, owner) * function(table[:, parent])
         return column
 
     def _function(self, owner: FunctionKey) -> Function:

@@ -146,6 +146,7 @@ def simulate_federation(
     folder: Path | str | None = None,
     progress: Progress | None = None,
     recipes: Recipes = NO_RECIPES,
+    exclude: Collection[str] = (),
     **search: Unpack[SearchOptions],
 ) -> StudyOutcome:
     """Run a federated study in this process, with all its messages.
@@ -191,6 +192,8 @@ def simulate_federation(
         Called with the progress of the search.
     recipes : Recipes, optional
         What every client does with its columns first, as for `fedcdh.discover`.
+    exclude : collection of str, default ()
+        Columns that are no variables, as for `fedcdh.discover`.
     **search
         Settings of the search, as for `discover`: method, alpha, max_conditioning_size, seed, rounds, max_rounds,
         min_probability, min_arrow_probability, min_effect.
@@ -230,7 +233,9 @@ def simulate_federation(
         **search,
     )
     columns = with_order_column(variables, order_by)
-    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns)
+    loaded = load_tables(data, kinds, columns, domain, exclude)
+    tables = split_by_client(loaded, domain, names, columns, exclude)
+    variables = None if variables is None else [name for name in variables if name not in exclude]
     _check_faults(faults or {}, tables)
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
         nodes = {

@@ -125,9 +125,15 @@ def extend_to_dag(graph: PartialGraph) -> PartialGraph:
         raise NoConsistentExtensionError(
             "the arrows contain a directed cycle; expected a graph that a DAG can extend. Remove or reverse one of them"
         )
+    if not graph.lines:
+        return graph
     dag, left = graph, set(graph.nodes)
-    while left:
+    with_lines = {node for line in graph.lines for node in line}
+    while left & with_lines:  # all other arrows are given
         sinks = [node for node in left if graph.children(node).isdisjoint(left)]
+        if ready := [node for node in sinks if node not in with_lines]:
+            left.difference_update(ready)  # they direct nothing, so their order makes no difference
+            continue
         sink = min(sinks, key=lambda node: (_count_new_colliders(graph, node, left), node_sort_key(node)))
         for neighbour in sorted(graph.neighbours(sink) & left):
             if graph.has_line(neighbour, sink):

@@ -11,12 +11,17 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
+from fedcdh._io.text import abbreviate_list
+from fedcdh._io.text_tables import render_table_html
 from fedcdh._runtime.optional_imports import optional_import
-from fedcdh.errors import GraphError, UndirectedEdgeError
+from fedcdh.errors import GraphError, MissingDependencyError, UndirectedEdgeError
 from fedcdh.protocols import DOMAIN
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
+
+MAX_EDGES_IN_REPR = 8
+"""Number of edges and isolated nodes that a graph shows on one line."""
 
 Arrow: TypeAlias = tuple[str, str]
 """(tail, head), read tail → head."""
@@ -229,6 +234,36 @@ class PartialGraph:
         """
         return end in find_reachable(self._children, start)
 
+    def descendants(self, node: str) -> frozenset[str]:
+        """Return the nodes that arrows lead to from a node, and the node itself.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its descendants.
+        """
+        return find_reachable(self._children, node)
+
+    def ancestors(self, node: str) -> frozenset[str]:
+        """Return the nodes from which arrows lead to a node, and the node itself.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its ancestors.
+        """
+        return find_reachable(self._parents, node)
+
     def is_acyclic(self) -> bool:
         """Return whether the arrows contain no directed cycle; lines do not matter."""
         return not find_cycle_arrows(self.arrows, self.arrows)
@@ -354,6 +389,19 @@ class PartialGraph:
 
     def __hash__(self) -> int:
         return hash(self._content)
+
+    def __repr__(self) -> str:
+        """Return the edges and isolated nodes on one line; of many, the first ones."""
+        return f"<PartialGraph: {abbreviate_list(str(self).splitlines(), MAX_EDGES_IN_REPR) or 'no nodes'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the picture that a notebook shows; the edges as text where no layout can be computed."""
+        from fedcdh.reporting.graph_drawing.svg import render_svg  # a layer above this one: graphs show themselves
+
+        try:
+            return render_svg(self)
+        except MissingDependencyError:
+            return render_table_html(["graph"], [[row] for row in str(self).splitlines()], "no nodes")
 
     def __str__(self) -> str:
         """Return a text with one edge per row, isolated nodes last."""

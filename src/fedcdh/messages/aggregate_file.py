@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from fedcdh._io.text import abbreviate_list, is_digest, is_name
-from fedcdh.errors import PlanMismatchError, SummaryError, SummaryFormatError, UnknownClientError
+from fedcdh.errors import SummaryError, SummaryFormatError, UnknownClientError
 from fedcdh.messages._software import SOFTWARE
 from fedcdh.messages.container import parse_container_header, render_container
 from fedcdh.messages.summary_header import LENGTH_PREFIX, SOFTWARE_PATTERN
 from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.client_changes import describe_plan_mismatch
 from fedcdh.summaries.domain_mixtures import MAX_MIXTURES
 from fedcdh.summaries.integer_vectors import decode_aggregate, encode_aggregate, vector_length
 from fedcdh.summaries.plan import StudyPlan
@@ -185,10 +186,8 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
     start = _data_offset(blob, _max_header_bytes(plan))
     description = _parse_header(blob[LENGTH_PREFIX.size : start])
     groups = tuple((name, tuple(members)) for name, members in description["groups"])
-    if description["plan"] != plan.fingerprint:
-        raise PlanMismatchError(
-            f"the sum follows plan {description['plan'][:12]}, not this plan ({plan.fingerprint[:12]}); {_ADVICE}"
-        )
+    if description["plan"] not in plan.fingerprints:
+        raise describe_plan_mismatch("the sum", description["plan"], plan, _ADVICE)
     clients = sorted(client for _, members in groups for client in members)
     if not plan.client_set.issuperset(clients) or len(set(clients)) != len(clients) or not clients:
         raise UnknownClientError(f"the sum has clients that the plan does not name, or names one twice; {_ADVICE}")

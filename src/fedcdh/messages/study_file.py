@@ -7,7 +7,7 @@ signature protects against somebody who changes the file and the digest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +17,7 @@ from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.text import is_digest, is_key, to_readable_json
 from fedcdh.errors import FedCDHError, PlanError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.summaries.client_changes import change_clients
 from fedcdh.summaries.plan import StudyPlan
 
 FORMAT = "fedcdh-study-2"
@@ -25,6 +26,7 @@ MAX_VARIABLES = 10_000
 MAX_CLIENTS = 10_000
 MAX_KNOWLEDGE_ENTRIES = 1_000_000
 """Names in arrows and tiers, and positions of tiers: they take a second to check."""
+NO_KEYS: Mapping[str, str] = MappingProxyType({})
 _ADVICE = "ask the coordinator for the file again, as an attachment, because mail programs change texts"
 _KEYS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
 _KNOWLEDGE_KEYS = ("required", "forbidden", "tiers", "forbid_within_tier")
@@ -88,6 +90,35 @@ class Study:
         """
         document = self._document()
         return to_readable_json({**document, "digest": _digest(document)})
+
+    def change_clients(
+        self, *, without: Iterable[str] = (), joined: Iterable[str] = (), keys: Mapping[str, str] = NO_KEYS
+    ) -> Study:
+        """Return the same study for other clients; see `fedcdh.summaries.change_clients`.
+
+        Parameters
+        ----------
+        without : iterable of str, default ()
+            Clients that leave the study.
+        joined : iterable of str, default ()
+            Clients that join it.
+        keys : mapping from str to str, default empty
+            Public keys of clients, in place of those that are known.
+
+        Returns
+        -------
+        Study
+            The study. Keys and profiles of clients that left are gone.
+
+        Raises
+        ------
+        PlanError
+            If these clients cannot leave or join.
+        """
+        plan = change_clients(self.plan, without=without, joined=joined)
+        known = {client: key for client, key in self.keys.items() if client in plan.client_set}
+        profiles = {client: digest for client, digest in self.profiles.items() if client in plan.client_set}
+        return Study(plan, self.knowledge, {**known, **keys}, profiles)
 
     def _document(self) -> dict[str, Any]:
         known = self.knowledge

@@ -17,7 +17,6 @@ from fedcdh._io.look_alikes import describe_look_alike
 from fedcdh._io.text import abbreviate_list
 from fedcdh.errors import (
     MomentBoundsError,
-    PlanMismatchError,
     RowCountError,
     SummaryError,
     SummaryFormatError,
@@ -38,6 +37,7 @@ from fedcdh.messages.summary_header import (
     parse_header,
 )
 from fedcdh.summaries.bootstrap import MAX_REPLICATES
+from fedcdh.summaries.client_changes import describe_plan_mismatch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS, Integers, Summary, iter_triangle_rows
@@ -166,7 +166,7 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file is sorted by name
     rest = header.rows_read, in_order, header.replicate, header.original, header.noise**2, header.coarsened
-    summary = Summary(header.plan, (header.client,), moments, *rest)
+    summary = Summary(plan.fingerprint, (header.client,), moments, *rest)  # also by an earlier plan of the study
     return SummaryMessage(summary, header.disclosure_control, header.software)
 
 
@@ -303,11 +303,9 @@ def _build_header(message: SummaryMessage) -> SummaryHeader:
 
 def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
     """Check a header against the plan, and that it has exactly the plan's noise, without which no file may exist."""
-    if header.plan != plan.fingerprint:
-        raise PlanMismatchError(
-            f"the summary of {header.client[:80]!r} follows plan {header.plan[:12]}, not this plan "
-            f"({plan.fingerprint[:12]}); send the site this plan, and have it make the summary again"
-        )
+    if header.plan not in plan.fingerprints:
+        advice = "send the site this plan, and have it make the summary again"
+        raise describe_plan_mismatch(f"the summary of {header.client[:80]!r}", header.plan, plan, advice)
     if header.client not in plan.client_set:
         raise UnknownClientError(
             f"there is a summary of {header.client[:80]!r}{describe_look_alike(header.client[:80], plan.clients)}, but "

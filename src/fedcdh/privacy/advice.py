@@ -192,7 +192,9 @@ def plan_from_profile(found: Profile, *, family: FeatureFamily = DEFAULT_FAMILY)
     ('age',)
     """
     present = {name: column for name, column in found.columns.items() if column.count}
-    return StudyPlan.from_profiles([Profile(found.client, found.rows, present)], family=family)
+    return StudyPlan.from_profiles(
+        [Profile(found.client, found.rows, present)], family=family, accept_differences=present
+    )
 
 
 class _Search:

@@ -21,7 +21,6 @@ from fedcdh.data.sources import check_rereadable
 from fedcdh.errors import DisclosureError, PlanError
 from fedcdh.privacy.disclosure.plan_union import PlanColumns, column_names, measure_union
 from fedcdh.privacy.disclosure.separated_groups import UnionLimits
-from fedcdh.privacy.ledger._release_content import canonical_plan
 from fedcdh.privacy.ledger.differencing import ReleasePair
 from fedcdh.privacy.ledger.record import ENCODING_KEY, LedgerEntry, Release
 from fedcdh.privacy.release_context import ReleaseContext, invert_renames
@@ -146,7 +145,7 @@ def check_plan_union(
     compared = _find_comparable(rows, plan, context, others)
     if not compared:
         return
-    own = PlanColumns(canonical_plan(plan), {name: name for name in plan.names})
+    own = PlanColumns(plan.numbers, {name: name for name in plan.names})
     plans = [one.columns for one in compared if one.columns is not None]
     replicates = new.replicates + sum(one.entry.release.replicates for one in compared)
     policy, people = context.policy, context.policy.differencing_limits(plan).cell_count - 1

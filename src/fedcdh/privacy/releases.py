@@ -574,7 +574,7 @@ def _draw_replicates(
         extremes, weights = single.extremes[one.replicate], single.weights[one.replicate]
         policy.check_replicate(one, plan, extremes, weights, groups.measure(one))
         validate_summary(one, plan)
-        validate_replicate(one, summary)  # also finds rows that changed since the summary was made
+        validate_replicate(one, summary, plan)  # also finds rows that changed since the summary was made
     return drawn
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from html import escape
 
-from fedcdh.discovery.result import Discovery, Edge
+from fedcdh.discovery.findings import Findings
+from fedcdh.discovery.result import Edge
 from fedcdh.discovery.result_text import describe_edge_probability, format_possible, format_probability
 from fedcdh.errors import MissingDependencyError
 from fedcdh.protocols import DOMAIN
@@ -16,12 +17,12 @@ from fedcdh.reporting.phrases import clean_text, format_evidence, format_share, 
 MAX_EDGES_SHOWN = 40
 
 
-def render_html(result: Discovery) -> str:
+def render_html(result: Findings) -> str:
     """Return a result as HTML without a script or a style sheet.
 
     Parameters
     ----------
-    result : Discovery
+    result : Findings
         The result to show.
 
     Returns
@@ -39,10 +40,9 @@ def render_html(result: Discovery) -> str:
     return "\n".join(_html_parts(result))
 
 
-def _html_parts(result: Discovery) -> Iterator[str]:
-    total, clients = result.cohort.total, len(result.cohort.clients)
+def _html_parts(result: Findings) -> Iterator[str]:
     yield "<div>"
-    yield f"<p>{len(result.cohort.plan.names)} variables, {clients} clients, {total.rows} rows.</p>"
+    yield f"<p>{len(result.variables)} variables, {result.client_count}, {result.n_rows} rows.</p>"
     try:
         yield render_svg(result).strip()
     except MissingDependencyError as missing:

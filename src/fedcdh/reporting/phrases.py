@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
-from typing import Any
+from typing import Any, Literal
 
+from fedcdh._io.text_tables import escape_html, to_one_line
+from fedcdh.discovery.effect_text import format_number
 from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
 from fedcdh.protocols import DOMAIN
 
@@ -95,27 +95,21 @@ BOOTSTRAP_NOTE = (
     "that many replicates lack is doubtful. A link found only in replicates is not a finding: repeated rows make "
     "chance look like dependence."
 )
+NOT_DECIDED = "not decided"
+"""The word for the reason of a direction that nothing gives; the direction itself is called open."""
 MINUS = "\N{MINUS SIGN}"
-_BIDI_CONTROLS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Control characters that set the writing direction; right-to-left names do not need them."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+clean_text = to_one_line
+"""Return a name on one line, with invisible and direction-changing characters replaced."""
 
 Fact = tuple[str, str, str]
 """A quantity, its value and an explanation."""
 
 
-def clean_text(name: str) -> str:
-    """Return a name on one line, with invisible and direction-changing characters replaced."""
-    on_one_line = "".join(" " if letter in "\t\n\r" else letter for letter in name)
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI_CONTROLS else c
-        for c in on_one_line
-    )
-
-
 def to_html_name(name: str) -> str:
     """Return a name as HTML, isolated from the writing direction of the text around it."""
-    return f"<bdi>{escape(clean_text(name))}</bdi>" if name != DOMAIN else "sites"
+    return escape_html(name) if name != DOMAIN else "sites"
 
 
 def to_plain_name(name: str) -> str:
@@ -159,7 +153,7 @@ def format_signed(value: float, digits: int = 1) -> str:
 
 def format_short(value: float) -> str:
     """Return a number with three significant digits."""
-    return f"{value:.3g}".replace("-", MINUS)
+    return format_number(value).replace("-", MINUS)
 
 
 def format_percent(value: float) -> str:
@@ -194,6 +188,31 @@ def likelier_direction(edge: Mapping[str, Any]) -> tuple[str, float] | None:
         return None
     backward = max(0.0, float(probability) - float(forward))
     return ("→", float(forward)) if forward >= backward else ("←", backward)
+
+
+def slope_sign(edge: Mapping[str, Any]) -> Literal["+", "\N{MINUS SIGN}", ""]:
+    """Return the sign of an edge: that of its slope, unless its interval has both signs.
+
+    >>> slope_sign({"slope": -0.3}), slope_sign({"slope": 0.1, "slope_low": -1, "slope_high": 1})
+    ('−', '')
+    """
+    slope, low, high = edge.get("slope"), edge.get("slope_low"), edge.get("slope_high")
+    if slope is None or slope == 0 or (low is not None and high is not None and low <= 0 <= high):
+        return ""
+    return "+" if slope > 0 else "\N{MINUS SIGN}"
+
+
+def format_slope(edge: Mapping[str, Any]) -> str:
+    """Return the slope of an edge with its interval.
+
+    >>> format_slope({"slope": 0.5123, "slope_low": 0.45, "slope_high": 0.575})
+    '+0.512 (0.45 to 0.575)'
+    """
+    slope, low, high = edge.get("slope"), edge.get("slope_low"), edge.get("slope_high")
+    if slope is None:
+        return ""
+    text = f"{'+' if slope > 0 else ''}{format_short(slope)}"
+    return text if low is None or high is None else f"{text} ({format_short(low)} to {format_short(high)})"
 
 
 def describe_strength(factor: float) -> str:
@@ -233,13 +252,14 @@ def format_certainty(edge: Mapping[str, Any]) -> str:
 
 
 def name_orientation(reason: str | None) -> str:
-    """Return the name of what gave an edge its direction; "open" if nothing did."""
-    return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or "open"), ""))[0]
+    """Return the name of what gave an edge its direction; "not decided" if nothing did."""
+    return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or NOT_DECIDED), ""))[0]
 
 
 def edge_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield everything that is known about one edge."""
     yield from _probability_facts(edge)
+    yield from _slope_facts(edge)
     yield from _presence_facts(edge)
     yield from _direction_facts(edge)
 
@@ -259,6 +279,17 @@ def _probability_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if strength is not None:
         meaning = f"Of the variance of {target} that its other causes leave."
         yield ("Strength", f"explains {format_share(strength)} of the variance", meaning)
+
+
+def _slope_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
+    if not (slope := format_slope(edge)):
+        return
+    source, target = to_plain_name(edge["source"]), to_plain_name(edge["target"])
+    units = clean_text(edge.get("slope_units") or f"change of {target} per unit of {source}")
+    meaning = f"{units[0].upper()}{units[1:]}, with all other causes held fixed; in brackets the 95 % interval."
+    yield ("Direct effect", slope, meaning)
+    if (scaled := edge.get("standardised_slope")) is not None:
+        yield ("Standardised effect", format_signed(scaled, 2), "The same in standard deviations of both.")
 
 
 def _format_in_words(probability: float) -> str:

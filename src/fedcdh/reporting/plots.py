@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from fedcdh._runtime.optional_imports import optional_import
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.reporting.graph_drawing.edge_style import EdgeStyle
 from fedcdh.reporting.graph_drawing.scene import (
     ARROWHEAD_LENGTH,
     CHANGING_NAME_BASELINE,
@@ -31,15 +32,18 @@ from fedcdh.reporting.graph_drawing.scene import (
     Scene,
     scene_of,
 )
+from fedcdh.reporting.graph_drawing.sign_places import SIGN_RADIUS
 from fedcdh.reporting.graph_drawing.svg import (
     CHANGING_BORDER_WIDTH,
     CHANGING_BOX_COLOURS,
     EDGE_WIDTH,
     INK_COLOUR,
     OPEN_EDGE_COLOUR,
-    OPEN_EDGE_DASHES,
+    PAPER_COLOUR,
     PLAIN_BORDER_WIDTH,
     PLAIN_BOX_COLOURS,
+    SIGN_BASELINE,
+    dash_pattern,
 )
 
 FONT_POINTS = 9.0
@@ -47,11 +51,17 @@ FONT_POINTS = 9.0
 MARGIN = 12.0
 LEGEND_HEIGHT, LEGEND_KEY_WIDTH = 40.0, 36.0
 FORMATS = ("svg", "pdf", "png")
-_LEGEND_TEXTS = {"arrow": "cause → effect", "line": "direction open", "box": "mechanism differs between sites"}
+_LEGEND_TEXTS = {
+    "arrow": "cause → effect",
+    "line": "direction open",
+    "tentative": "weak or uncertain",
+    "sign": "more cause, more (+) or less (−) effect",
+    "box": "mechanism differs between sites",
+}
 
 
 def plot(
-    drawn: Discovery | PartialGraph,
+    drawn: Findings | PartialGraph,
     ax: Any = None,
     *,
     changing: Collection[str] | None = None,
@@ -60,12 +70,13 @@ def plot(
     """Draw the graph of a result, or a graph, with matplotlib.
 
     Causes stand to the left of their effects. Lines without arrowheads have an open direction. Boxes with cut corners
-    belong to variables whose mechanism differs between sites. Edges of a result with probabilities are thicker and
-    darker where they are likelier.
+    belong to variables whose mechanism differs between sites. Edges of a result are thicker where the effect is larger
+    and darker where they are likelier; weak and uncertain ones are dotted. A sign says whether more of the cause goes
+    with more (+) or less (−) of the effect.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; the graph is scaled to their present size. By default, a new figure as large as the graph
@@ -110,6 +121,8 @@ def plot(
     scale = _points_per_pixel(ax)
     for curve in scene.curves:
         _draw_curve(ax, curve, scale)
+    for curve in scene.curves:
+        _draw_sign(ax, curve, scale)
     for node in scene.nodes:
         _draw_node(ax, node, scale)
     _draw_legend(ax, entries, height - MARGIN - 0.4 * below, scale)
@@ -117,7 +130,7 @@ def plot(
 
 
 def save(
-    drawn: Discovery | PartialGraph,
+    drawn: Findings | PartialGraph,
     path: Path | str,
     *,
     changing: Collection[str] | None = None,
@@ -128,7 +141,7 @@ def save(
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     path : Path or str
         Where to write it. The ending decides the format.
@@ -191,13 +204,26 @@ def _draw_curve(ax: Any, curve: EdgeCurve, scale: float) -> None:
 
     points = [curve.start, *(point for piece in curve.pieces for point in piece)]
     codes = [BezierPath.MOVETO, *[BezierPath.CURVE4] * (len(points) - 1)]
-    width, alpha = EDGE_WIDTH * curve.relative_width, curve.opacity
+    width, alpha = EDGE_WIDTH * curve.style.relative_width, curve.style.opacity
+    pattern = dash_pattern(curve)
     # matplotlib measures dashes in widths of the line
-    dashes = "-" if curve.directed else (0.0, tuple(length / width for length in OPEN_EDGE_DASHES))
+    dashes = (0.0, tuple(length / width for length in pattern)) if pattern else "-"
     style = {"edgecolor": INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR, "linestyle": dashes, "alpha": alpha}
     ax.add_patch(PathPatch(BezierPath(points, codes), fill=False, linewidth=width * scale, zorder=1, **style))
     if curve.arrowhead:
         ax.add_patch(Polygon(curve.arrowhead, facecolor=INK_COLOUR, edgecolor="none", alpha=alpha, zorder=2))
+
+
+def _draw_sign(ax: Any, curve: EdgeCurve, scale: float) -> None:
+    from matplotlib.patches import Circle
+
+    if curve.sign_at is None:
+        return
+    colour = INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR
+    disc = {"facecolor": PAPER_COLOUR, "edgecolor": colour, "linewidth": PLAIN_BORDER_WIDTH * scale, "zorder": 3}
+    ax.add_patch(Circle(curve.sign_at, SIGN_RADIUS, **disc))
+    x, y = curve.sign_at
+    _draw_text(ax, (x, y + SIGN_BASELINE), curve.style.sign, FONT_SIZE * scale, colour=colour)
 
 
 def _draw_node(ax: Any, node: NodeBox, scale: float) -> None:
@@ -222,6 +248,8 @@ def _legend_entries(scene: Scene) -> list[tuple[str, str]]:
     occurs = {
         "arrow": any(curve.directed for curve in scene.curves),
         "line": any(not curve.directed for curve in scene.curves),
+        "tentative": any(curve.style.is_tentative for curve in scene.curves),
+        "sign": any(curve.sign_at is not None for curve in scene.curves),
         "box": any(node.changing for node in scene.nodes),
     }
     return [(symbol, text) for symbol, text in _LEGEND_TEXTS.items() if occurs[symbol]]
@@ -240,11 +268,20 @@ def _draw_legend(ax: Any, entries: Sequence[tuple[str, str]], y: float, scale: f
             middle = x + LEGEND_KEY_WIDTH / 2
             _draw_box(ax, NodeBox("", "", middle, y, LEGEND_KEY_WIDTH, 2.4 * CORNER_CUT, changing=True), scale)
         else:
-            end = (right - (ARROWHEAD_LENGTH - 1 if symbol == "arrow" else 0), y)
-            key = EdgeCurve("", "", symbol == "arrow", (x, y), (right, y), (((x, y), end, end),))
+            key = _legend_key(symbol, x, right, y)
             _draw_curve(ax, key, scale)
+            _draw_sign(ax, key, scale)
         _draw_text(ax, (right + 8, y + NAME_BASELINE), text, FONT_SIZE * scale, side="left")
         x += _entry_width(text)
+
+
+def _legend_key(symbol: str, left: float, right: float, y: float) -> EdgeCurve:
+    """Return a straight edge that looks as the symbol says."""
+    arrow = symbol != "line"
+    end = (right - (ARROWHEAD_LENGTH - 1 if arrow else 0), y)
+    style = EdgeStyle(strength=0.0) if symbol == "tentative" else EdgeStyle(sign="+" if symbol == "sign" else "")
+    sign_at = ((left + right) / 2 - ARROWHEAD_LENGTH / 2, y) if symbol == "sign" else None
+    return EdgeCurve("", "", arrow, (left, y), (right, y), (((left, y), end, end),), style=style, sign_at=sign_at)
 
 
 def _draw_text(

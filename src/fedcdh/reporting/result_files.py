@@ -1,4 +1,4 @@
-"""Files of a result: result.json with everything, graph.dot, edges.csv for spreadsheets and graph.txt to read."""
+"""Files of a result: result.json with everything, graph.dot, tables for spreadsheets, and graph.txt to read."""
 
 from __future__ import annotations
 
@@ -15,39 +15,54 @@ from fedcdh._io.csv_cells import escape_cell
 from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
 from fedcdh.data.recipes import describe_recipe
+from fedcdh.discovery.effect import Effect
+from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Stability
-from fedcdh.errors import DataError, FedCDHError, KnowledgeError
+from fedcdh.errors import DataError, FedCDHError, KnowledgeError, SettingsError
 from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
+from fedcdh.reporting.effect_records import (
+    effect_from_dict,
+    effect_to_dict,
+    list_effects,
+    name_effect_record,
+    render_effects_csv,
+)
+from fedcdh.reporting.saved_discovery import SavedDiscovery
+from fedcdh.reporting.value_ranges import describe_values
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import describe_coarsened
 
-FORMAT = "fedcdh-result-3"
+FORMAT = "fedcdh-result-4"
 """Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
-probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn."""
-OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2")
+probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn. Version 4 has the
+slopes of edges, effects, and what `read_result` needs: which notes are warnings, and whether clients were compared by
+mixtures; and for the letter to a site how its values lie, and what it made coarser."""
+OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2", "fedcdh-result-3")
 MAX_RESULT_BYTES = 1 << 28
 """Size of the largest result.json that is read; a thousand variables have half a million pairs."""
 
 
 def write_result(
-    result: Discovery,
+    result: Findings,
     folder: Path | str,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
     without_disclosure_control: Collection[str] = (),
+    effects: Collection[Effect] = (),
 ) -> tuple[Path, ...]:
     """Write the files of a result into a folder.
 
     Parameters
     ----------
-    result : Discovery
-        The result.
+    result : Findings
+        The result, or one that was read back.
     folder : Path or str
         The folder, made if it does not exist.
     stability : Stability, optional
@@ -56,12 +71,15 @@ def write_result(
         The stability of the result with resampled rows, `result.stability(replicates=...)`.
     without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control. The result and its report name them.
+    effects : collection of Effect, optional
+        Effects that are published with their values at single sites. Of all other effects the folder has pooled values
+        only.
 
     Returns
     -------
     tuple of Path
-        The files graph.txt, graph.dot, edges.csv and result.json. The last is written last, so a folder that has
-        result.json has all of them.
+        The files graph.txt, graph.dot, edges.csv, effects.csv and result.json. The last is written last, so a folder
+        that has result.json has all of them.
 
     Examples
     --------
@@ -69,15 +87,15 @@ def write_result(
     >>> import fedcdh
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     >>> [path.name for path in write_result(result, tempfile.mkdtemp())]
-    ['graph.txt', 'graph.dot', 'edges.csv', 'result.json']
+    ['graph.txt', 'graph.dot', 'edges.csv', 'effects.csv', 'result.json']
     """
+    document = _build_document(result, stability, row_stability, without_disclosure_control, effects)
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": render_edges_csv(result),
-        "result.json": render_result_json(
-            result, stability, row_stability, without_disclosure_control=without_disclosure_control
-        ),
+        "effects.csv": render_effects_csv(map(effect_from_dict, document["effects"] or ())),
+        "result.json": _to_text(document),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -86,24 +104,27 @@ def write_result(
 
 
 def render_result_json(
-    result: Discovery,
+    result: Findings,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
     without_disclosure_control: Collection[str] = (),
+    effects: Collection[Effect] = (),
 ) -> str:
     """Return the text of result.json.
 
     Parameters
     ----------
-    result : Discovery
-        The result.
+    result : Findings
+        The result, or one that was read back.
     stability : Stability, optional
         The stability of the result with other clients.
     row_stability : Stability, optional
         The stability of the result with resampled rows.
     without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control.
+    effects : collection of Effect, optional
+        Effects that are published with their values at single sites.
 
     Returns
     -------
@@ -118,26 +139,67 @@ def render_result_json(
     >>> json.loads(render_result_json(result))["changing"]
     ['medication', 'systolic_pressure']
     """
-    document = {
+    return _to_text(_build_document(result, stability, row_stability, without_disclosure_control, effects))
+
+
+def _to_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _build_document(
+    result: Findings,
+    stability: Stability | None,
+    row_stability: Stability | None,
+    without_disclosure_control: Collection[str],
+    effects: Collection[Effect],
+) -> dict[str, Any]:
+    """Return the content of result.json: of a search, or as it was read and with what is added to it."""
+    given = {
+        **({} if stability is None else {"stability": stability_to_dict(stability)}),
+        **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
+        **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
+    }
+    if isinstance(result, SavedDiscovery):
+        return {**result.document, **_chosen_among(result.document, effects), **given}
+    return {**_describe_discovery(result, effects), **given}
+
+
+def _describe_discovery(result: Findings, effects: Collection[Effect] = ()) -> dict[str, Any]:
+    if not isinstance(result, Discovery):
+        raise SettingsError(
+            f"found a {type(result).__name__}; expected a Discovery, or what read_result returned; pass one of these",
+            parameter="result",
+        )
+    plan = result.cohort.plan
+    return {
         "format": FORMAT,
         "software": SOFTWARE,
-        "plan": result.cohort.plan.fingerprint,
+        "plan": plan.fingerprint,
         "settings": _settings_to_dict(result.settings),
         "clients": list(_client_records(result)),
-        "variables": result.cohort.plan.names,
-        **_recipe_records(result.cohort.plan),
+        **({"mixtures": True} if result.has_mixtures else {}),
+        "variables": result.variables,
+        **_recipe_records(plan),
         "graph": _graph_to_dict(result.graph),
         "changing": sorted(result.changing),
         "probability_of_change": result.probability_of_change or None,
         "dag": _dag_arrows(result),
         "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
         "drift": _drift_records(result),
+        "effects": list_effects(result, effects),
         "notes": result.notes,
-        **({} if stability is None else {"stability": stability_to_dict(stability)}),
-        **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
-        **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
+        **({"warnings": len(result.warnings)} if result.warnings else {}),
     }
-    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _chosen_among(document: Mapping[str, Any], chosen: Collection[Effect]) -> dict[str, Any]:
+    """Return the effects of a document that was read back, those that are chosen now first."""
+    if not chosen:
+        return {}
+    records = [effect_to_dict(effect) for effect in chosen]
+    names = {name_effect_record(record) for record in records}
+    rest = [record for record in document["effects"] or () if name_effect_record(record) not in names]
+    return {"effects": [*records, *rest]}
 
 
 def _recipe_records(plan: StudyPlan) -> dict[str, Any]:
@@ -172,6 +234,8 @@ def _client_records(result: Discovery) -> Iterator[dict[str, Any]]:
                 "rows": summary.rows,
                 "rows_read": summary.rows_read,
                 "missing": dict(summary.missing),
+                **({"coarsened": list(describe_coarsened(summary.coarsened))} if summary.coarsened else {}),
+                **({} if summary.noise else {"values": describe_values(summary, result.cohort.plan)}),
             }
     else:
         for (client, members), rows in zip(result.cohort.groups, result.cohort.client_rows, strict=True):
@@ -229,13 +293,13 @@ def _finite_or_none(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def render_edges_csv(result: Discovery) -> str:
+def render_edges_csv(result: Findings) -> str:
     """Return the text of edges.csv: a header, and one row per pair of nodes.
 
     Parameters
     ----------
-    result : Discovery
-        The result.
+    result : Findings
+        The result, or one that was read back.
 
     Returns
     -------
@@ -255,7 +319,8 @@ def render_edges_csv(result: Discovery) -> str:
     writer = csv.writer(out)
     writer.writerow(columns)
     for edge in result.edges():
-        writer.writerow([_to_cell(getattr(edge, column)) for column in columns])
+        record = _finite_or_none(asdict(edge))
+        writer.writerow([_to_cell(record[column]) for column in columns])
     return out.getvalue()
 
 

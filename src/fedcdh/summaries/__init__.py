@@ -2,8 +2,10 @@
 
 - `plan`, `variables`, `feature_layout`, `dp_parameters`: what all parties agree on;
 - `profiles`, `column_profiles`: the few numbers from which a plan is made;
+- `site_consistency`, `unit_consistency`, `label_consistency`: whether all clients mean the same by a variable;
 - `features`, `encoder`: from rows to features on a grid;
 - `summary`, `accumulator`: the moments of features, exact and additive;
+- `client_changes`: clients that leave a study or join it;
 - `aggregation`: the summaries of all clients, or their sum;
 - `validation`: whether any rows can have given a summary;
 - `bootstrap`: replicates of resampled rows;
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from fedcdh.summaries.aggregation import add_up as add_up
     from fedcdh.summaries.bootstrap import admit_replicates as admit_replicates
     from fedcdh.summaries.bootstrap import bootstrap_summaries as bootstrap_summaries
+    from fedcdh.summaries.client_changes import ClientChange as ClientChange
+    from fedcdh.summaries.client_changes import change_clients as change_clients
     from fedcdh.summaries.column_profiles import ColumnProfile as ColumnProfile
     from fedcdh.summaries.descriptives import descriptive_statistics as descriptive_statistics
     from fedcdh.summaries.descriptives import level_counts as level_counts
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     from fedcdh.summaries.profiles import profile as profile
     from fedcdh.summaries.summary import Summary as Summary
     from fedcdh.summaries.summary import sum_summaries as sum_summaries
+    from fedcdh.summaries.unit_consistency import UnitMismatch as UnitMismatch
+    from fedcdh.summaries.unit_consistency import find_unit_mismatch as find_unit_mismatch
     from fedcdh.summaries.validation import admit_summaries as admit_summaries
     from fedcdh.summaries.validation import validate_summary as validate_summary
     from fedcdh.summaries.variables import Categorical as Categorical
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregate",
     "Categorical",
+    "ClientChange",
     "Cohort",
     "ColumnProfile",
     "Continuous",
@@ -65,13 +72,16 @@ __all__ = [
     "Profile",
     "StudyPlan",
     "Summary",
+    "UnitMismatch",
     "add_up",
     "admit_replicates",
     "admit_summaries",
     "bootstrap_summaries",
     "calibrate_deviation",
+    "change_clients",
     "compose_releases",
     "descriptive_statistics",
+    "find_unit_mismatch",
     "level_counts",
     "merge_profiles",
     "profile",
@@ -84,6 +94,7 @@ __all__ = [
 _HOMES = {
     "Aggregate": "fedcdh.summaries.aggregation",
     "Categorical": "fedcdh.summaries.variables",
+    "ClientChange": "fedcdh.summaries.client_changes",
     "Cohort": "fedcdh.summaries.aggregation",
     "ColumnProfile": "fedcdh.summaries.column_profiles",
     "Continuous": "fedcdh.summaries.variables",
@@ -96,13 +107,16 @@ _HOMES = {
     "Profile": "fedcdh.summaries.profiles",
     "StudyPlan": "fedcdh.summaries.plan",
     "Summary": "fedcdh.summaries.summary",
+    "UnitMismatch": "fedcdh.summaries.unit_consistency",
     "add_up": "fedcdh.summaries.aggregation",
     "admit_replicates": "fedcdh.summaries.bootstrap",
     "admit_summaries": "fedcdh.summaries.validation",
     "bootstrap_summaries": "fedcdh.summaries.bootstrap",
     "calibrate_deviation": "fedcdh.summaries.dp_parameters",
+    "change_clients": "fedcdh.summaries.client_changes",
     "compose_releases": "fedcdh.summaries.dp_parameters",
     "descriptive_statistics": "fedcdh.summaries.descriptives",
+    "find_unit_mismatch": "fedcdh.summaries.unit_consistency",
     "level_counts": "fedcdh.summaries.descriptives",
     "merge_profiles": "fedcdh.summaries.profiles",
     "profile": "fedcdh.summaries.profiles",

@@ -12,6 +12,7 @@ import numpy as np
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
+from fedcdh.summaries.client_changes import adopt_summary, describe_plan_mismatch
 from fedcdh.summaries.domain_mixtures import DomainMixtures
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
@@ -343,7 +344,8 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
     """
     parts: dict[str, list[Summary]] = {}
     first: Summary | None = None
-    for summary in summaries:
+    for given in summaries:
+        summary = adopt_summary(given, plan)
         first = first or summary
         _check_replicate(summary, first)
         _check_fits_plan(summary, plan)
@@ -354,7 +356,8 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
     if (lacking := [client for client in plan.clients if client not in there]) or not parts:
         raise SummaryError(
             f"there is no summary from client {abbreviate_list(lacking)}; expected one of every client of the plan; "
-            "wait for it, or make a plan without it for all others"
+            "wait for it, or leave it out with without=(...), for which no other client has to do anything",
+            parameter="without",
         )
     cohort = Cohort(plan, tuple(sum_summaries(parts[client]) for client in sorted(parts)))
     check_row_capacity(sum(summary.rows for summary in cohort.summaries))
@@ -374,10 +377,8 @@ def _check_replicate(summary: Summary, first: Summary) -> None:
 def _check_fits_plan(summary: Summary, plan: StudyPlan) -> None:
     """Raise an error if a summary is not that of one client, by this plan, with its noise."""
     if summary.plan != plan.fingerprint:
-        raise PlanMismatchError(
-            f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
-            f"({plan.fingerprint[:12]}); make it again with this plan"
-        )
+        whose = f"the summary of {', '.join(summary.clients)}"
+        raise describe_plan_mismatch(whose, summary.plan, plan, "make it again with this plan")
     if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns) or not summary.rows:
         raise SummaryError(
             f"the summary of {', '.join(summary.clients)} has {summary.rows} rows and {len(summary.moments)} columns; "

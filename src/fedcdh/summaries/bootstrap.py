@@ -31,6 +31,7 @@ from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError, SummaryError
 from fedcdh.summaries._moment_identities import RARE_EXPONENT, UNIT_ROUNDOFF, describe_clients, row_blocks
 from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.client_changes import belongs_to
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_row_capacity
@@ -203,7 +204,7 @@ def iter_admitted_replicates(numbered: Iterable[tuple[int, Iterable[Summary]]], 
         here = (one for one in sent if not absent.intersection(one.clients))
         admitted = admit_summaries(here, cohort.plan, replicate=number, without=absent)
         for client, one in zip(admitted.clients, admitted.summaries, strict=True):
-            validate_replicate(one, originals[client])
+            validate_replicate(one, originals[client], cohort.plan)
             other = seen[client].setdefault(fingerprint_of(one), describe_replicate(number))
             if other != describe_replicate(number) and is_distinctive(one, cohort.plan):
                 raise SummaryError(
@@ -213,7 +214,7 @@ def iter_admitted_replicates(numbered: Iterable[tuple[int, Iterable[Summary]]], 
         yield admitted
 
 
-def validate_replicate(replicate: Summary, original: Summary) -> None:
+def validate_replicate(replicate: Summary, original: Summary, plan: StudyPlan) -> None:
     """Raise a SummaryError if a replicate belongs to another summary, or is farther from it than chance explains.
 
     Parameters
@@ -222,6 +223,8 @@ def validate_replicate(replicate: Summary, original: Summary) -> None:
         Bootstrap replicate of a client.
     original : Summary
         Summary of the client's rows.
+    plan : StudyPlan
+        Plan of both. They may have been made by an earlier one.
 
     Raises
     ------
@@ -234,7 +237,7 @@ def validate_replicate(replicate: Summary, original: Summary) -> None:
     probability of at most 2 exp(−t²/(2(V + t/3))) (Bernstein). For products of features V ≤ Σ φ_i², Σ φ_j²; of rows,
     complete or not, it is their number.
     """
-    if replicate.original != original.digest:
+    if not belongs_to(replicate.original, original, plan):
         raise SummaryError(
             f"{describe_replicate(replicate.replicate)} of {describe_clients(replicate)} belongs to another summary "
             f"than the one that came: it names {replicate.original[:12] or 'none'}, expected {original.digest[:12]}; "

@@ -21,6 +21,7 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import DataError
 from fedcdh.summaries._exact_sum import ExactSum
 from fedcdh.summaries._order_statistics import RankSelection
+from fedcdh.summaries.unusable_columns import describe_labels, describe_numbers
 
 MAX_LEVELS = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum or maximum: those are values of single people
@@ -135,7 +136,17 @@ class CategoricalProfiler:
             if count:
                 self._counts[level] = self._counts.get(level, 0) + count
         self._missing += int(texts.missing.sum())
-        check_level_count(self._name, self._owner, self._counts)
+        try:
+            check_level_count(self._name, self._owner, self._counts)
+        except DataError as problem:
+            reason = describe_labels(sum(self._counts.values()), self._counts, too_many=True)
+            if reason is None:
+                raise
+            raise DataError(reason, parameter=problem.parameter) from None
+
+    def describe_problem(self) -> str | None:
+        """Return why the column is no variable, as far as it was read; None if it may be one."""
+        return describe_labels(sum(self._counts.values()), self._counts)
 
     def finish(self) -> ColumnProfile:
         """Return the profile after all rows; where all levels are numbers, 3.0 is written as 3."""
@@ -158,6 +169,14 @@ class ContinuousProfiler:
         self._mean: float | None = None
         self._spread: float | None = None
         self._ranked: dict[int, float] | None = None
+        self._low, self._high, self._whole = math.inf, -math.inf, True
+
+    def describe_problem(self) -> str | None:
+        """Return why the column is no variable, after all rows; None if it may be one."""
+        if self._mean is None or self._spread is None:
+            return None
+        ends = self._low, self._high
+        return describe_numbers(self._count, *ends, self._mean, self._spread, whole=self._whole)
 
     def add(self, column: Column) -> None:
         """Add a batch of rows."""
@@ -165,6 +184,9 @@ class ContinuousProfiler:
         if self._mean is None:
             check_finite(values, self._name, self._client)
             self._count += len(values)
+            if len(values):
+                self._low, self._high = min(self._low, float(values.min())), max(self._high, float(values.max()))
+                self._whole = self._whole and bool((values == np.floor(values)).all())
             self._missing += len(column) - len(values)
             self._sum.add(values)
         elif self._spread is None:

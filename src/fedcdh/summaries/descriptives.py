@@ -36,12 +36,12 @@ def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple
     >>> round(descriptive_statistics(summarize({"age": [50, 70]}, plan, "north"), plan)["age"][0], 3)
     60.0
     """
-    means, scatter = summary.means_and_scatter()
-    found, spans = {}, plan.layout.spans
+    means, found, spans = summary.means, {}, plan.layout.spans
     for variable in plan.variables:
         if isinstance(variable, Continuous):
             column, unit = spans[variable.name].start, plan.layout.unit * variable.scale
-            deviation = (max(float(scatter[column, column]), 0.0) / summary.rows) ** 0.5
+            own = slice(column, column + 1)  # the whole scatter matrix may be large
+            deviation = (max(float(summary.scatter(own, own)[0, 0]), 0.0) / summary.rows) ** 0.5
             found[variable.name] = variable.location + unit * float(means[column]), unit * deviation
     return found
 

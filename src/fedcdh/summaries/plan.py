@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,17 @@ from fedcdh.data.recipes import Recipe
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.client_changes import ClientChange, check_client_changes, iter_earlier_plans
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
+from fedcdh.summaries.overviews import format_plan, name_plan, render_plan_html
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
+from fedcdh.summaries.site_consistency import check_accepted, check_consistency, has_decided_levels
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
-FORMAT = "fedcdh-plan-4"
+FORMAT = "fedcdh-plan-5"
+"""Version 5 may record which clients joined or left."""
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
 """Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
@@ -67,6 +71,8 @@ class StudyPlan:
         Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
     excluded : tuple of str, default ()
         Columns that a recipe excludes from the study, for people who read the plan; sorted.
+    client_changes : tuple of ClientChange, default ()
+        Clients that joined or left since the first plan of the study; see `fedcdh.summaries.change_clients`.
 
     Raises
     ------
@@ -96,11 +102,13 @@ class StudyPlan:
     max_rows_per_client: int = 0
     noise: DPParameters | None = None
     excluded: tuple[str, ...] = ()
+    client_changes: tuple[ClientChange, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
         object.__setattr__(self, "excluded", tuple(sorted(self.excluded)))
+        object.__setattr__(self, "client_changes", tuple(self.client_changes))
         self._check_names()
         self._check_features()
         for limit in _LIMITS:
@@ -132,6 +140,7 @@ class StudyPlan:
                 f"the plan names the clients {alike[0]!a} and {alike[1]!a}, which look alike; expected names "
                 "that people can tell apart; rename one of them, or keep the one that is meant"
             )
+        check_client_changes(self.clients, self.client_changes)
         check_name(self.study, "the name of the study")
         for name in self.excluded:
             check_name(name, "the name of an excluded column")
@@ -228,6 +237,7 @@ class StudyPlan:
             **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
             **({"excluded": self.excluded} if self.excluded else {}),
+            **({"client_changes": [one.to_document() for one in self.client_changes]} if self.client_changes else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -258,11 +268,13 @@ class StudyPlan:
             levels = (v.get("levels") for v in document["variables"])
             _reject_strings(document["clients"], document.get("excluded"), *levels)
             family = dict(document.pop("family"))
+            changes = tuple(_change_from_json(one) for one in document.pop("client_changes", ()))
             if "noise" in document:
                 document["noise"] = DPParameters(**document["noise"])
             return cls(
                 variables=tuple(_variable_from_json(v) for v in document.pop("variables")),
                 family=_FAMILIES[family.pop("name")](**family),
+                client_changes=changes,
                 **document,
             )
         except PlanError:
@@ -273,10 +285,41 @@ class StudyPlan:
                 f"{_ADVICE}"
             ) from None
 
+    def __repr__(self) -> str:
+        """Return the plan in one line."""
+        return f"<{name_plan(self)}>"
+
+    def __str__(self) -> str:
+        """Return the plan as a small table."""
+        return format_plan(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_plan_html(self)
+
     @cached_property
     def fingerprint(self) -> str:
         """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @cached_property
+    def fingerprints(self) -> frozenset[str]:
+        """Return the fingerprints of this plan and of the earlier ones, whose summaries are valid by it as well."""
+        return frozenset({self.fingerprint, *(earlier.fingerprint for earlier in iter_earlier_plans(self))})
+
+    @cached_property
+    def numbers(self) -> StudyPlan:
+        """Return the plan with nothing but what decides the numbers of a summary."""
+        clients = tuple(f"client {number + 1}" for number in range(max(1, self.noise.honest if self.noise else 1)))
+        return replace(self, clients=clients, study="", max_rounds=0, max_bytes=0, excluded=(), client_changes=())
+
+    @cached_property
+    def numbers_fingerprint(self) -> str:
+        """Return the fingerprint of all that decides the numbers of a summary: variables, scales, recipes, features.
+
+        Plans with the same one, for whatever clients, ask a site for the same numbers about the same rows.
+        """
+        return self.numbers.fingerprint
 
     @classmethod
     def from_tables(
@@ -288,6 +331,8 @@ class StudyPlan:
         variables: Sequence[str] | None = None,
         order_by: str | None = None,
         recipes: Recipes = NO_RECIPES,
+        accept_differences: Collection[str] = (),
+        exclude: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -306,6 +351,11 @@ class StudyPlan:
             Column by which the rows of each client are sorted, such as a time; see `profile`.
         recipes : Recipes, optional
             What every client does with its columns first.
+        accept_differences : collection of str, default ()
+            Variables whose ranges or labels really differ between clients, so that they are not taken for different
+            units or spellings.
+        exclude : collection of str, default ()
+            Columns that are no variables. They may hold anything.
 
         Returns
         -------
@@ -317,13 +367,23 @@ class StudyPlan:
         DataError
             If a table cannot be read.
         PlanError
-            If clients have different columns or kinds, or a variable has no value.
+            If clients have different columns or kinds, seem to have different units or spellings, or a variable has no
+            value.
         """
         profiles = [
-            profile(table, client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
+            profile(
+                table,
+                client,
+                variables=variables,
+                kinds=kinds,
+                order_by=order_by,
+                recipes=recipes,
+                exclude=exclude,
+            )
             for client, table in tables.items()
         ]
-        return replace(cls.from_profiles(profiles, family=family), excluded=tuple(recipes.excluded))
+        plan = cls.from_profiles(profiles, family=family, accept_differences=accept_differences)
+        return replace(plan, excluded=tuple(recipes.excluded))
 
     @classmethod
     def from_profiles(
@@ -332,6 +392,7 @@ class StudyPlan:
         *,
         family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = DEFAULT_CLIP,
+        accept_differences: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' profiles: pooled locations and scales, and the union of their levels.
 
@@ -343,6 +404,9 @@ class StudyPlan:
             Feature family of continuous variables.
         clip : float, default 30.0
             Values further than this from the location, in units of the scale, are clipped.
+        accept_differences : collection of str, default ()
+            Variables whose ranges or labels really differ between clients, so that they are not taken for different
+            units or spellings.
 
         Returns
         -------
@@ -352,10 +416,16 @@ class StudyPlan:
         Raises
         ------
         PlanError
-            If clients have different columns or kinds, or a variable has no value.
+            If clients have different columns or kinds, seem to have different units or spellings, or a variable has no
+            value.
         """
         profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge_profiles(profiles)
+        columns = {name: {one.client: one.columns[name] for one in profiles} for name in pooled}
+        check_accepted(accept_differences, columns)
+        open_names = [name for name in pooled if not has_decided_levels(pooled[name].recipe)]
+        accepted = [name for name in accept_differences if name in open_names]
+        check_consistency({name: columns[name] for name in open_names}, accepted)
         variables: list[Variable] = [
             Categorical(name, column.levels, column.product_share, column.mean_share, column.recipe)
             if (column := pooled[name]).kind == "categorical"
@@ -379,6 +449,11 @@ def _reject_strings(*lists: object) -> None:
     for found in lists:
         if isinstance(found, str):
             raise TypeError(f"expected a list, found {cut_repr(found)}")
+
+
+def _change_from_json(document: Mapping[str, Any]) -> ClientChange:
+    _reject_strings(*document.values())
+    return ClientChange(**{key: tuple(names) for key, names in document.items()})
 
 
 def _variable_to_json(variable: Variable) -> dict[str, Any]:

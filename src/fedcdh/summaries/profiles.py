@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -13,8 +13,8 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.ordered_source import OrderedSource, with_order_column
 from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
-from fedcdh.data.sources import ColumnKind, TableSource, to_source
-from fedcdh.data.table import missing_column_error
+from fedcdh.data.sources import ColumnKind, TableSource, is_single_table, to_source
+from fedcdh.data.table import Table, check_excluded, missing_column_error, to_table
 from fedcdh.errors import DataError, PlanError
 from fedcdh.summaries.column_profiles import (
     QUANTILES,
@@ -23,7 +23,9 @@ from fedcdh.summaries.column_profiles import (
     ContinuousProfiler,
     check_level_count,
 )
+from fedcdh.summaries.overviews import format_profile, name_profile, render_profile_html
 from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares, row_shares
+from fedcdh.summaries.unusable_columns import unusable_columns_error
 
 _SHARE_TOLERANCE = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
 MAX_VALUES_PER_PASS = 4096
@@ -54,6 +56,18 @@ class Profile:
     rows: int
     columns: Mapping[str, ColumnProfile]
 
+    def __repr__(self) -> str:
+        """Return the profile in one line."""
+        return f"<{name_profile(self)}>"
+
+    def __str__(self) -> str:
+        """Return the profile as a small table."""
+        return format_profile(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_profile_html(self)
+
 
 def profile(
     table: Any,
@@ -63,6 +77,7 @@ def profile(
     kinds: Mapping[str, ColumnKind] | None = None,
     order_by: str | None = None,
     recipes: Recipes = NO_RECIPES,
+    exclude: Collection[str] = (),
 ) -> Profile:
     """Compute the profile of one client's table.
 
@@ -82,6 +97,8 @@ def profile(
         rows as they are, if the table is not sorted by one of its columns.
     recipes : Recipes, optional
         What is done with columns before they are described. Excluded columns are left out.
+    exclude : collection of str, default ()
+        Further columns that are left out. They may hold anything.
 
     Returns
     -------
@@ -92,8 +109,8 @@ def profile(
     Raises
     ------
     DataError
-        If a column is missing, cannot be read as its kind, or has too many levels; or if `order_by` is missing in
-        some row.
+        If a column is missing, cannot be read as its kind, or has too many levels; if columns are identifiers, dates or
+        free text and their kind is not declared; or if `order_by` is missing in some row.
 
     See Also
     --------
@@ -105,27 +122,19 @@ def profile(
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
+    recipes = recipes.exclude(exclude)
     variables = None if variables is None else [name for name in variables if name not in recipes.excluded]
+    if exclude and not isinstance(table, TableSource) and is_single_table(table):
+        table = to_table(table, exclude=exclude, owner=f"client {client!r}")
+    elif exclude:
+        check_excluded(exclude, to_source(table, f"client {client!r}").kinds())
     source = _order_source(table, f"client {client!r}", variables, order_by)
     source = prepare_source(source, recipes.by_variable, client)
     present = {name: kind for name, kind in source.kinds().items() if name in (variables or ()) or name != order_by}
     present = {name: kind for name, kind in present.items() if name not in recipes.excluded}
     chosen = _select_columns(present, client, variables, _kinds_after(kinds or {}, recipes))
-    columns: dict[str, CategoricalProfiler | ContinuousProfiler] = {
-        name: (CategoricalProfiler if kind == "categorical" else ContinuousProfiler)(name, client)
-        for name, kind in chosen.items()
-    }
-    finished: dict[str, ColumnProfile] = {}
-    rows = 0
-    while unfinished := {name: kind for name, kind in chosen.items() if name not in finished}:
-        rows = 0
-        for batch in source.batches(unfinished):
-            rows += batch.rows
-            for name in unfinished:
-                columns[name].add(batch.columns[name])
-        for name in unfinished:
-            if (done := columns[name].finish()) is not None:
-                finished[name] = done
+    declared = {*recipes.by_variable, *(kinds or {}), *([order_by] if order_by else [])}
+    finished, rows = _read_columns(source, chosen, client, declared)
     shares = row_shares(source, finished, in_time_order=order_by is not None)
     described = {
         name: replace(
@@ -137,6 +146,48 @@ def profile(
         for name in chosen
     }
     return Profile(client, rows, described)
+
+
+def _read_columns(
+    source: TableSource, chosen: Mapping[str, ColumnKind], client: str, declared: Collection[str]
+) -> tuple[dict[str, ColumnProfile], int]:
+    """Return the profiles of all columns, and the number of rows; refuse all columns that are no variables at once."""
+    columns: dict[str, CategoricalProfiler | ContinuousProfiler] = {
+        name: (CategoricalProfiler if kind == "categorical" else ContinuousProfiler)(name, client)
+        for name, kind in chosen.items()
+    }
+    finished, problems, rows = dict[str, ColumnProfile](), dict[str, str](), 0
+    while unfinished := {name: chosen[name] for name in chosen if name not in finished and name not in problems}:
+        rows = 0
+        for batch in source.batches(unfinished):
+            rows += batch.rows
+            for name in unfinished:
+                _add_rows(name, columns[name], batch, problems)
+        for name in unfinished:
+            if name not in problems and (done := columns[name].finish()) is not None:
+                finished[name] = done
+    for name in chosen:
+        reason = None if name in declared or name in problems else columns[name].describe_problem()
+        if reason is not None:
+            problems[name] = reason
+    if problems:
+        listed = {name: problems[name] for name in chosen if name in problems}
+        raise unusable_columns_error(listed, f"client {client!r}")
+    return finished, rows
+
+
+def _add_rows(
+    name: str, profiler: CategoricalProfiler | ContinuousProfiler, batch: Table, problems: dict[str, str]
+) -> None:
+    """Add a batch to the profile of a column; of a column with too many labels only the reason is kept."""
+    if name in problems:
+        return
+    try:
+        profiler.add(batch.columns[name])
+    except DataError as problem:
+        if not isinstance(profiler, CategoricalProfiler):
+            raise
+        problems[name] = problem.message
 
 
 def _kinds_after(kinds: Mapping[str, ColumnKind], recipes: Recipes) -> dict[str, ColumnKind]:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.overviews import format_summary, name_summary, render_summary_html
 from fedcdh.summaries.plan import StudyPlan
 
 Integers = npt.NDArray[np.int64]
@@ -104,6 +105,18 @@ class Summary:
             self.original,
         )
         return Summary, (*fields, self.noise, dict(self.coarsened))
+
+    def __repr__(self) -> str:
+        """Return the summary in one line."""
+        return f"<{name_summary(self)}>"
+
+    def __str__(self) -> str:
+        """Return the summary as a small table."""
+        return format_summary(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_summary_html(self)
 
     @property
     def rows(self) -> int:

@@ -16,9 +16,10 @@ import numpy as np
 from fedcdh._io.look_alikes import describe_look_alike
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
-from fedcdh.errors import DuplicateClientError, PlanMismatchError, RowCountError, SummaryError, UnknownClientError
+from fedcdh.errors import DuplicateClientError, RowCountError, SummaryError, UnknownClientError
 from fedcdh.summaries._moment_identities import REMAKE_ADVICE, check_moments, describe_clients
 from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.client_changes import adopt_summary, describe_plan_mismatch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
@@ -68,7 +69,8 @@ def admit_summaries(
     """
     arrivals, admitted = _SummaryAdmission(plan, replicate), list[Summary]()
     with single_blas_thread():
-        for summary in summaries:
+        for given in summaries:
+            summary = adopt_summary(given, plan)
             arrivals.admit(summary)
             admitted.append(summary)
     return add_up(admitted, plan, without=without)
@@ -137,10 +139,7 @@ def validate_summary(summary: Summary, plan: StudyPlan) -> None:
 
 def _check_plan(summary: Summary, plan: StudyPlan) -> None:
     if summary.plan != plan.fingerprint:
-        raise PlanMismatchError(
-            f"the summary of {describe_clients(summary)} follows plan {summary.plan[:12]}, not this plan "
-            f"({plan.fingerprint[:12]}); {REMAKE_ADVICE}"
-        )
+        raise describe_plan_mismatch(f"the summary of {describe_clients(summary)}", summary.plan, plan, REMAKE_ADVICE)
     if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns):
         raise SummaryError(
             f"the summary of {describe_clients(summary)} has {len(summary.moments)} columns; expected the "

@@ -102,8 +102,9 @@ def test_numbers_taken_for_labels_are_recognised(tmp_path, word):
 def test_names_and_dates_are_not_taken_for_numbers(tmp_path):
     for text in ("P{}", "2020-01-{}", "1.{}.2020"):
         source = open_tables(write(tmp_path / "a.csv", "x\n" + "\n".join(text.format(i) for i in range(150))))
-        with pytest.raises(DataError, match=r"more than 100 levels .*; group the levels, or leave the column out"):
+        with pytest.raises(DataError, match=r"a text of its own|it holds dates") as refused:
             profile(source, "north")
+        assert "look like numbers" not in str(refused.value)
 
 
 # Parquet and Arrow
@@ -153,7 +154,7 @@ def test_columns_are_renamed(tmp_path):
     [
         ({"x": "g"}, "both 'x' and 'g' would be called 'g'"),
         ({"x": "a", "g": "a"}, "both 'x' and 'g' would be called 'a'"),
-        ({"X ": "a"}, r"'X ' is to be renamed, but there is no column 'X ' in .*a\.csv; did you mean 'x'\?"),
+        ({"X ": "a"}, r"'X ' is to be renamed, but there is no column 'X ' in .*a\.csv, did you mean 'x'\?"),
         ({"zzz": "a"}, "which has 'x', 'g'; correct the mapping of columns"),
     ],
 )
@@ -166,7 +167,7 @@ def test_a_renaming_that_does_not_work_is_refused(tmp_path, rename, complaint):
 @pytest.mark.parametrize("name", ["Blood pressure", "blood_pressure", " blood pressure "])
 def test_near_names_are_suggested(tmp_path, name):
     source = open_tables(write(tmp_path / "a.csv", f"{name},other\n1,2\n"))
-    with pytest.raises(DataError, match=rf"no column 'blood pressure' in .*a\.csv; did you mean '{name}'\?"):
+    with pytest.raises(DataError, match=rf"no column 'blood pressure' in .*a\.csv, did you mean '{name}'\?"):
         source.batches({"blood pressure": "continuous"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from itertools import combinations
 
 import pytest
@@ -14,7 +15,15 @@ import fedcdh
 from fedcdh.errors import MissingDependencyError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting.graph_drawing.scene import MAX_LABEL_CHARACTERS, build_scene, fit_label, scene_of
+from fedcdh.reporting.graph_drawing.edge_style import EdgeStyle
+from fedcdh.reporting.graph_drawing.scene import (
+    MAX_LABEL_CHARACTERS,
+    NARROW_LAYER_SIZE,
+    build_narrow_scene,
+    build_scene,
+    fit_label,
+    scene_of,
+)
 from fedcdh.reporting.html.graph_svg import draw_graph
 from fedcdh.reporting.result_files import render_result_json
 
@@ -92,22 +101,26 @@ def test_an_open_edge_is_drawn_from_the_given_end_along_the_dag():
     assert forward.arrowhead is backward.arrowhead is None
 
 
-def test_the_less_likely_an_edge_the_thinner_and_fainter_it_is():
+def test_edges_are_fainter_where_they_are_less_likely_and_thinner_where_effects_are_small():
     pairs = [("a", "b"), ("b", "c"), ("c", "d")]
-    known = {frozenset("ab"): 0.5, frozenset("bc"): 0.9}
-    curves = build_scene("abcd", pairs, [], probabilities=known).curves
-    assert curves[0].opacity < curves[1].opacity < curves[2].opacity == 1
-    assert curves[0].relative_width < 1 < curves[1].relative_width
-    assert curves[2].relative_width == 1  # not known
+    known = {frozenset("ab"): EdgeStyle(0.5, 0.02), frozenset("bc"): EdgeStyle(0.92, 0.4)}
+    styles = [curve.style for curve in build_scene("abcd", pairs, [], styles=known).curves]
+    assert styles[0].opacity < styles[1].opacity < styles[2].opacity == 1
+    assert styles[0].relative_width < 1 < styles[1].relative_width
+    assert styles[2].relative_width == 1  # not known
+    assert [style.is_tentative for style in styles] == [True, False, False]
 
 
 def test_a_result_by_tests_is_drawn_without_grades():
     study = fedcdh.simulate("linear", variables=4, clients=3, rows=200, seed=3)
     by_tests = fedcdh.discover(dict(study.tables), names=study.names, method="constraint")
-    assert {curve.probability for curve in scene_of(by_tests).curves} == {None}
+    assert {curve.style.probability for curve in scene_of(by_tests).curves} == {None}
     found = fedcdh.discover(dict(study.tables), names=study.names)
     for curve in scene_of(found).curves:
-        assert curve.probability == pytest.approx(found.posterior.arrows[curve.tail, curve.head]) or not curve.directed
+        assert (
+            curve.style.probability == pytest.approx(found.posterior.arrows[curve.tail, curve.head])
+            or not curve.directed
+        )
 
 
 def test_the_arrowhead_touches_the_box_of_the_effect():
@@ -122,3 +135,33 @@ def test_without_igraph_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "igraph", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[report\]'"):
         scene_of(CHAIN)
+
+
+@given(graphs())
+@settings(deadline=None)
+def test_a_narrow_scene_grows_downwards_and_loses_nothing(graph):
+    arrows, lines = sorted(graph.arrows), [tuple(sorted(line)) for line in graph.lines]
+    scene = build_narrow_scene(graph.nodes, arrows, sorted(lines))
+    assert {node.name for node in scene.nodes} == set(graph.nodes)
+    assert len(scene.curves) == len(arrows) + len(lines)
+    assert all(curve.downwards for curve in scene.curves)
+    joined = {name for pair in (*arrows, *lines) for name in pair}
+    heights = Counter(node.y for node in scene.nodes if node.name in joined)
+    assert max(heights.values(), default=0) <= NARROW_LAYER_SIZE
+    for one, other in combinations(scene.nodes, 2):
+        apart = abs(one.x - other.x) >= (one.width + other.width) / 2 - 1e-6
+        assert apart or abs(one.y - other.y) >= (one.height + other.height) / 2 - 1e-6
+
+
+@given(graphs(directed_only=True))
+@settings(deadline=None)
+def test_in_a_narrow_scene_causes_stand_above_their_effects(graph):
+    scene = build_narrow_scene(graph.nodes, sorted(graph.arrows), [])
+    place = {node.name: node.y for node in scene.nodes}
+    assert all(place[tail] < place[head] for tail, head in graph.arrows)
+    for curve in scene.curves:
+        tip, *_ = curve.arrowhead
+        head = next(node for node in scene.nodes if node.name == curve.head)
+        assert tip == curve.stop
+        assert tip[1] == pytest.approx(head.y - head.height / 2)
+        assert abs(tip[0] - head.x) <= head.width / 2

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 
+import noisy_studies
 import pytest
 import reports
 from hypothesis import given, settings
@@ -186,3 +187,22 @@ def test_sites_without_disclosure_control_are_named():
     assert "No disclosure control" not in ParsedPage(render_report(FIVE)).text
     page = ParsedPage(render_report({**FIVE, "without_disclosure_control": ["north"]}))
     assert "No disclosure control. The limits that protect individuals were switched off at: north." in page.text
+
+
+def test_a_report_of_a_noisy_study_has_no_effects_and_says_so_where_one_is_asked_for(tmp_path):
+    plan = noisy_studies.a_plan()
+    result = discover_from(noisy_studies.noisy_chains(plan, 3000), plan)
+    page = ParsedPage(result.report(tmp_path / "noisy.html").read_text(encoding="utf-8"))
+    assert "Read this first" in page.text
+    assert "How large is the effect?" not in page.text
+    with pytest.raises(FedCDHError):
+        result.report(tmp_path / "other.html", effects=[("a", "b")])
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_a_report_of_one_site_says_that_everything_hangs_on_it(tmp_path):
+    tables = dict(list(hospital_study().tables.items())[:1])
+    result = discover(tables, rounds="one")
+    text = ParsedPage(result.report(tmp_path / "one.html").read_text(encoding="utf-8")).text
+    assert "Everything: all rows come from one site" in text
+    assert "With one site, differences between sites cannot be assessed." in text

@@ -19,7 +19,7 @@ from fedcdh.reporting.result_files import FORMAT, OLD_FORMATS
 FIVE = document([f"v{at}" for at in range(5)])
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": "fedcdh-result-3"}', "{", '{"a":1,"a":2}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": "fedcdh-result-4"}', "{", '{"a":1,"a":2}'])
 def test_a_file_that_is_not_a_result_is_refused(text, tmp_path, capsys):
     (tmp_path / "result.json").write_text(text, encoding="utf-8")
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "r.html")]) == 3

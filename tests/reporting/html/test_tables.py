@@ -10,16 +10,15 @@ from reports import ParsedPage, document
 from fedcdh import discover
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.reporting.html import render_report
-from fedcdh.reporting.html.tables import (
+from fedcdh.reporting.html.edge_tables import (
     MAX_PAIRS_LISTED,
     MAX_POSSIBLE_LISTED,
     NO_DIRECTION_NOTE,
     absent_edge_table,
-    changing_table,
     edge_table,
     possible_edge_table,
-    site_table,
 )
+from fedcdh.reporting.html.tables import changing_table, site_table
 from fedcdh.reporting.result_files import render_result_json
 
 FIVE = document([f"v{at}" for at in range(5)])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from fedcdh._io.text import suggest_name
 from fedcdh.data.readers.arrow_columns import Content, column_content
 from fedcdh.data.readers.arrow_file import ArrowFile
 from fedcdh.data.readers.csv_dialect import CsvStyle
@@ -376,10 +376,8 @@ def _check_names(file: TableFile, first: TableFile) -> None:
 
 def _describe_missing_column(name: str, names: Sequence[str], path: Path) -> str:
     """Return a text that says that there is no such column, and which one may be meant."""
-    plain = {other.casefold().replace("_", " ").strip(): other for other in names}
-    near = get_close_matches(name.casefold().replace("_", " ").strip(), plain, n=2)
-    if near:
-        return f"there is no column {name!r} in {path}; did you mean {_quote_names([plain[one] for one in near])}?"
+    if near := suggest_name(name, names):
+        return f"there is no column {name!r} in {path}{near}"
     return f"there is no column {name!r} in {path}, which has {_quote_names(names)}"
 
 

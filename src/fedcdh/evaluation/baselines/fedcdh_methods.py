@@ -62,7 +62,9 @@ def run_fedcdh(
         for client, table in own.items()
     ]
     plan = StudyPlan.from_profiles(
-        [profile_from_json(text).profile for text in profiles], family=_choose_family(method, width, seed)
+        [profile_from_json(text).profile for text in profiles],
+        family=_choose_family(method, width, seed),
+        accept_differences=names,
     )
     if rounds != "one":
         plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)

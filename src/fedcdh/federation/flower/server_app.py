@@ -12,6 +12,7 @@ from typing import Any
 
 from fedcdh._io import strict_toml
 from fedcdh._io.storage import read_regular_file
+from fedcdh._io.text import suggest_name
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import PlanError, SettingsError, SignatureError
 from fedcdh.federation.coordinator import conduct_study
@@ -145,7 +146,7 @@ def _run_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         default = DEFAULTS.get(name)
         if default is None:
-            near = strict_toml.suggest_name(name, DEFAULTS)
+            near = suggest_name(name, DEFAULTS)
             raise SettingsError(
                 f"The configuration of the run has the unknown key {name!r}{near}. Remove or correct it."
             )

@@ -10,14 +10,12 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from fedcdh._io.strict_toml import suggest_name
+from fedcdh._io.text import suggest_name
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
 from fedcdh.data.recipe_file import Recipes
 from fedcdh.data.recipes import NumberRecipe, Recipe
 from fedcdh.errors import PlanError
 from fedcdh.federation.planning.declaration import Declaration, VariableDeclaration
-from fedcdh.federation.planning.label_consistency import find_disjoint_labels, find_spelling_variants
-from fedcdh.federation.planning.unit_consistency import find_unit_mismatch
 from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.summaries.column_profiles import ColumnProfile
@@ -25,7 +23,8 @@ from fedcdh.summaries.features import FeatureFamily
 from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan
 from fedcdh.summaries.profiles import Profile, pool_shares
 from fedcdh.summaries.recipe_profiles import prepare_profile
-from fedcdh.summaries.variables import Categorical, Variable
+from fedcdh.summaries.site_consistency import check_accepted, check_consistency
+from fedcdh.summaries.variables import Variable
 
 EMPTY_DECLARATION = Declaration()
 
@@ -81,17 +80,12 @@ def plan_study(
     names = [name for name in names if name not in recipes.excluded]
     profiles = _prepare_profiles(profiles, declared, names)
     variables = _resolve_variables(names, profiles, declared)
-    if unknown := [name for name in accept_differences if name not in names]:
-        raise PlanError(
-            f"Differences of {unknown[0]!r} are accepted, but the study has no such variable"
-            f"{_suggest_name(unknown[0], names)}. Correct the name.",
-            parameter="accept_differences",
-        )
+    check_accepted(accept_differences, names)
     listed = {one.name for one in declared.variables if one.levels is not None}
     listed |= {name for name, one in recipes.by_variable.items() if VariableDeclaration(name).prepare(one) is not None}
-    _check_consistency(
-        [variable for variable in variables if variable.name not in listed], profiles, set(accept_differences)
-    )
+    unlisted = [name for name in names if name not in listed]
+    columns = {name: {client: one.columns[name] for client, one in profiles.items()} for name in unlisted}
+    check_consistency(columns, [name for name in accept_differences if name in unlisted])
     chosen = family or declared.family or DEFAULT_FAMILY
     plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded))
     return Study(
@@ -230,7 +224,7 @@ def _resolve_variables(
     reduced = [
         Profile(one.client, one.rows, {name: one.columns[name] for name in open_names}) for one in profiles.values()
     ]
-    pooled = StudyPlan.from_profiles(reduced).variables if open_names else ()
+    pooled = StudyPlan.from_profiles(reduced, accept_differences=open_names).variables if open_names else ()
     found = {variable.name: variable for variable in pooled} | {name: v for name, v in given.items() if v is not None}
     return tuple(_with_shares(found[name], [one.columns[name] for one in profiles.values()]) for name in names)
 
@@ -300,27 +294,6 @@ def _example_levels(levels: Sequence[str]) -> tuple[str, int]:
     numbers = [level for level in levels if looks_like_number(level)]
     others = [level for level in levels if level not in set(numbers)]
     return ", ".join(map(repr, [*others, *numbers][:3])), len(numbers)
-
-
-def _check_consistency(
-    variables: Sequence[Variable], profiles: Mapping[str, Profile], accepted: Collection[str]
-) -> None:
-    """Report all labels and units in which the profiles differ, in one error."""
-    problems: list[str] = []
-    for variable in variables:
-        name = variable.name
-        columns = {client: profile.columns[name] for client, profile in profiles.items()}
-        if isinstance(variable, Categorical):
-            found = [
-                find_spelling_variants(name, columns),
-                find_disjoint_labels(name, columns) if name not in accepted else None,
-            ]
-        else:
-            units = find_unit_mismatch(name, columns) if name not in accepted else None
-            found = [str(units) if units else None]
-        problems.extend(text for text in found if text)
-    if problems:
-        raise PlanError("\n".join(problems))
 
 
 def _suggest_name(name: str, known: Collection[str]) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fedcdh._io.strict_toml import abbreviate, suggest_name
-from fedcdh._io.text import is_key
+from fedcdh._io.strict_toml import abbreviate
+from fedcdh._io.text import is_key, suggest_name
 from fedcdh.privacy.disclosure._policy_file import policy_error
 from fedcdh.privacy.disclosure.group_leverage import MAX_GROUP_LEVERAGE, GroupLimits
 from fedcdh.privacy.disclosure.residual_counts import MAX_COARSE_SUMS_PER_NUMBER, MAX_SUMS_PER_ROW_AND_COLUMN

@@ -11,7 +11,7 @@ from typing import Any
 from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.data.recipe_file import recipe_to_document
 from fedcdh.data.recipes import Recipe
-from fedcdh.privacy.ledger.record import RECIPES_KEY, ReleasedColumn
+from fedcdh.privacy.ledger.record import CLIENTS_KEY, EARLIER_PLANS_KEY, RECIPES_KEY, ReleasedColumn
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import JointSummary
@@ -62,14 +62,9 @@ def describe_encoding(plan: StudyPlan, sketcher: RowSketcher, local_names: Local
         for variable in plan.variables
     )
     return {
-        "plan": replace(canonical_plan(plan), variables=variables).to_json(),
+        "plan": replace(plan.numbers, variables=variables).to_json(),
         "columns": {name: local_names.get(name, name) for name in plan.names},
     }
-
-
-def canonical_plan(plan: StudyPlan) -> StudyPlan:
-    """Return the plan with nothing but what decides the features of a row."""
-    return replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0, excluded=())
 
 
 def count_prepared_levels(
@@ -102,6 +97,15 @@ def recorded_recipes(recipes: Mapping[str, Recipe | None], local_names: LocalNam
     return {RECIPES_KEY: documents} if documents else {}
 
 
+def recorded_clients(plan: StudyPlan, *, masked: bool) -> dict[str, Any]:
+    """Return the part of a release's details about the clients of its plan: of what is masked, and of later plans."""
+    earlier = sorted(plan.fingerprints - {plan.fingerprint})
+    return {
+        **({CLIENTS_KEY: hash_document(plan.clients)} if masked else {}),
+        **({EARLIER_PLANS_KEY: earlier} if earlier else {}),
+    }
+
+
 def list_coarsened(summary: Summary, local_names: LocalNames) -> list[list[Any]]:
     """List what is coarser in a summary: variables under the site's own names, and the number of levels or counts."""
     return [[[local_names.get(name, name) for name in names], cells] for names, cells in summary.coarsened.items()]
@@ -119,7 +123,7 @@ def hash_document(document: Any) -> str:
 
 def hash_summary(summary: Summary, plan: StudyPlan) -> str:
     """Return a digest that is the same for all plans that look at rows in the same way."""
-    return replace(summary, plan=canonical_plan(plan).fingerprint).digest
+    return replace(summary, plan=plan.numbers_fingerprint).digest
 
 
 def hash_answer(answer: JointSummary | ResidualSums) -> str:

@@ -29,6 +29,7 @@ from fedcdh.privacy.ledger._release_content import (
     hash_document,
     hash_summary,
     list_coarsened,
+    recorded_clients,
     recorded_recipes,
     released_columns,
 )
@@ -46,6 +47,7 @@ from fedcdh.privacy.ledger.record import (
 )
 from fedcdh.privacy.ledger.round_messages import RoundMessage
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
+from fedcdh.privacy.ledger.second_sums import check_second_sum
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.dp_parameters import DPParameters
@@ -129,9 +131,12 @@ class ReleaseGate:
         def check(earlier: Sequence[LedgerEntry]) -> None:
             if release.disclosure_control:
                 check_differencing(release, earlier, limits)
+                check_second_sum(release, earlier)
             check_more(earlier)
 
         def check_repeats(earlier: Sequence[LedgerEntry]) -> None:
+            if release.disclosure_control:
+                check_second_sum(release, earlier)
             if self.max_plans is not None and release.disclosure_control:
                 check_unattended(release, earlier, self.max_plans)
 
@@ -248,6 +253,7 @@ class ReleaseGate:
                 ENCODING_KEY: describe_encoding(plan, sketcher, local_names),
                 **recorded_recipes(plan.recipes, local_names),
                 **({COARSENED_KEY: list_coarsened(summary, local_names)} if summary.coarsened else {}),
+                **recorded_clients(plan, masked=masked),
             },
         )
         self.record(release, policy.differencing_limits(plan), partial(check_plans, release))
@@ -355,6 +361,7 @@ class ReleaseGate:
                 "queries": sorted(map(list, after.queries - before.queries)),
                 "bytes": after.bytes - before.bytes,
                 **({MASKED_KEY: True} if masked_rows else {}),
+                **recorded_clients(plan, masked=masked_rows is not None),
             },
         )
         self.record(release, policy.differencing_limits(plan), partial(_check_unchanged_budget, plan, before))
@@ -380,7 +387,7 @@ class ReleaseGate:
             entry
             for entry in find_active_entries(self.ledger.entries())
             if entry.release.kind in ("summary", "masked")
-            and entry.release.plan == plan.fingerprint
+            and entry.release.plan in plan.fingerprints
             and entry.release.client == summary.clients[0]
             and entry.release.disclosure_control
         ]
@@ -482,7 +489,7 @@ class RoundSpending:
 
 
 def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> RoundBudget:
-    """Return what a client has answered in further rounds of a plan.
+    """Return what a client has answered in further rounds of a plan, and of those that it follows.
 
     Parameters
     ----------
@@ -505,7 +512,7 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
     answers = [
         entry.release.details
         for entry in earlier
-        if entry.release.kind == "answer" and entry.release.plan == plan.fingerprint
+        if entry.release.kind == "answer" and entry.release.plan in plan.fingerprints
     ]
     return RoundBudget(
         tuple(dict.fromkeys(str(answer["request"]) for answer in answers)),

@@ -22,7 +22,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -389,6 +389,60 @@ class ReleaseLedger:
 
     def _unusable(self, reason: str, advice: str) -> LedgerError:
         return LedgerError(f"The ledger {self.path} cannot be used, so nothing leaves. {reason}. {advice}")
+
+
+@dataclass(frozen=True)
+class AbsentLedger(ReleaseLedger):
+    """A ledger that does not exist yet, for dry runs: nothing has left, and no file is made.
+
+    Parameters
+    ----------
+    path : Path
+        Where the ledger would be.
+
+    Examples
+    --------
+    >>> AbsentLedger(Path("releases.jsonl")).entries()
+    ()
+    """
+
+    drawn: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def secret(self) -> bytes:
+        """Return a secret key, which is not kept.
+
+        Returns
+        -------
+        bytes
+            32 random bytes.
+        """
+        return self.drawn
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return no entries.
+
+        Returns
+        -------
+        tuple of LedgerEntry
+            None of them.
+        """
+        return ()
+
+    def check(
+        self, release: Release, check: LedgerCheck | None = None, *, check_repeats: LedgerCheck | None = None
+    ) -> None:
+        """Refuse what a new ledger would refuse.
+
+        Parameters
+        ----------
+        release : Release
+            What would leave.
+        check, check_repeats : callable, optional
+            As in `record`.
+        """
+        for one in (check_repeats, check):
+            if one is not None:
+                one(())
 
 
 def find_active_entries(entries: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:

@@ -20,10 +20,14 @@ SUMMARY_KINDS = ("summary", "masked", "noisy")
 
 CELLS_KEY = "cells"
 """Key of `Release.details` under which a summary keeps the number of people with each pair of levels."""
+CLIENTS_KEY = "clients"
+"""Key of `Release.details` under which something masked keeps a digest of the clients of its plan."""
 COARSENED_KEY = "coarsened"
 """Key of `Release.details` under which a summary names the variables of which levels were merged or counts rounded."""
 DESCRIPTIONS_KEY = "descriptions"
 """Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
+EARLIER_PLANS_KEY = "earlier_plans"
+"""Key of `Release.details` under which a release keeps the plans that its plan follows, with other clients."""
 ENCODING_KEY = "encoding"
 """Key of `Release.details` under which a summary keeps its plan, and the site's columns of the plan's variables."""
 RECIPES_KEY = "recipes"
@@ -140,6 +144,8 @@ class Release:
     def unmasks(self, earlier: Release) -> bool:
         """Return whether this shows in plain what the earlier release hid under masks, by the same plan.
 
+        A plan that follows another one, for other clients, is the same plan.
+
         Parameters
         ----------
         earlier : Release
@@ -154,7 +160,7 @@ class Release:
             self.kind in ("summary", "answer")
             and not self.is_masked
             and earlier.is_masked
-            and self.plan == earlier.plan
+            and earlier.plan in (self.plan, *self.details.get(EARLIER_PLANS_KEY, ()))
         )
 
     @property

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 COLUMN_GAP = 64.0
 """Distance between the boxes of two layers, with room for curves and arrowheads."""
 ROW_GAP = 14.0
+NARROW_GAP = 5.0
+"""Distance between passing edges, and to a box, in a layout whose layers are limited."""
 WAYPOINT_HEIGHT = 10.0
 """Height kept free for an edge that passes a layer."""
 STRAIGHTENING_SWEEPS = 24
@@ -52,16 +54,22 @@ class LayeredLayout:
     height: float
 
 
-def compute_layout(boxes: Mapping[str, BoxSize], edges: Sequence[NamePair]) -> LayeredLayout:
-    """Place boxes in layers so that no two overlap; nodes without edges stand in rows below."""
-    joined = [name for name in boxes if any(name in edge for edge in edges)]
-    layers = _assign_layers(joined, edges)
+def compute_layout(
+    boxes: Mapping[str, BoxSize], edges: Sequence[NamePair], *, max_per_layer: int | None = None
+) -> LayeredLayout:
+    """Place boxes in layers so that no two overlap; nodes without edges stand in rows below.
+
+    With `max_per_layer`, no layer has more boxes than that, so that a graph grows along its layers only.
+    """
+    with_edges = {name for edge in edges for name in edge}
+    joined = [name for name in boxes if name in with_edges]
+    layers = _assign_layers(joined, edges, max_per_layer)
     chains = _split_long_edges(edges, layers)
     levels = {**layers, **{node: level for chain in chains.values() for node, level in chain[1:-1]}}
     links = [(a, b) for chain in chains.values() for (a, _), (b, _) in pairwise(chain)]
     rows = _order_layers(levels, links)
     heights = {node: boxes[node].height if node in boxes else WAYPOINT_HEIGHT for node in levels}
-    across = _straighten(rows, links, heights)
+    across = _straighten(rows, links, heights, ROW_GAP if max_per_layer is None else NARROW_GAP)
     columns, right = _place_columns(rows, boxes)
     centres = {name: (columns[layers[name]][0], across[name]) for name in joined}
     bottom = max((across[node] + heights[node] / 2 for node in levels), default=0.0)
@@ -69,7 +77,7 @@ def compute_layout(boxes: Mapping[str, BoxSize], edges: Sequence[NamePair]) -> L
         edge: tuple(_cross_layer(columns[level], across[node]) for node, level in chain[1:-1])
         for edge, chain in chains.items()
     }
-    alone, width, height = _place_isolated([name for name in boxes if name not in layers], boxes, right, bottom)
+    alone, width, height = place_isolated([name for name in boxes if name not in layers], boxes, right, bottom)
     flat = {edge: tuple(point for both in passed for point in both) for edge, passed in waypoints.items()}
     return LayeredLayout({**centres, **alone}, flat, width, height)
 
@@ -80,22 +88,51 @@ def _import_igraph() -> ModuleType:
     return igraph  # type: ignore[no-any-return]
 
 
-def _assign_layers(names: Sequence[str], edges: Sequence[NamePair]) -> dict[str, int]:
+def _assign_layers(names: Sequence[str], edges: Sequence[NamePair], max_per_layer: int | None = None) -> dict[str, int]:
     """Assign layers by longest paths, then move every node as close to its neighbours as its edges allow."""
     number = {name: position for position, name in enumerate(names)}
     graph: Any = _import_igraph().Graph(len(names), [(number[a], number[b]) for a, b in edges], directed=True)
     against = set(graph.feedback_arc_set()) if not graph.is_dag() else set()
     forward = [edge if index not in against else edge[::-1] for index, edge in enumerate(edges)]
     graph = _import_igraph().Graph(len(names), [(number[a], number[b]) for a, b in forward], directed=True)
-    parents = {name: [a for a, b in forward if b == name] for name in names}
-    children = {name: [b for a, b in forward if a == name] for name in names}
+    parents: dict[str, list[str]] = {name: [] for name in names}
+    children: dict[str, list[str]] = {name: [] for name in names}
+    for a, b in forward:
+        parents[b].append(a)
+        children[a].append(b)
     order = [names[position] for position in graph.topological_sorting()]
+    if max_per_layer is not None:
+        return _assign_small_layers(order, parents, children, max_per_layer)
     layer: dict[str, int] = {}
     for name in order:
         layer[name] = max((layer[parent] + 1 for parent in parents[name]), default=0)
     for name in reversed(order):
         if children[name] and len(children[name]) >= len(parents[name]):
             layer[name] = min(layer[child] for child in children[name]) - 1
+    return layer
+
+
+def _assign_small_layers(
+    order: Sequence[str], parents: Mapping[str, Sequence[str]], children: Mapping[str, Sequence[str]], most: int
+) -> dict[str, int]:
+    """Assign layers of limited size: of the nodes whose parents are placed, those with the longest way to go are next.
+
+    References
+    ----------
+    Coffman and Graham (1972), Optimal scheduling for two-processor systems.
+    """
+    left: dict[str, int] = {}
+    for name in reversed(order):
+        left[name] = max((left[child] + 1 for child in children[name]), default=0)
+    layer: dict[str, int] = {}
+    waiting, at = list(order), 0
+    while waiting:
+        ready = [name for name in waiting if all(layer.get(parent, at) < at for parent in parents[name])]
+        # among nodes with the same way to go, one whose parents were placed last makes shorter edges
+        ready.sort(key=lambda name: (-left[name], -max((layer[parent] for parent in parents[name]), default=-1)))
+        for name in ready[:most]:
+            layer[name] = at
+        waiting, at = [name for name in waiting if name not in layer], at + 1
     return layer
 
 
@@ -124,7 +161,10 @@ def _order_layers(levels: Mapping[Any, int], links: Sequence[tuple[Any, Any]]) -
 
 
 def _straighten(
-    rows: Sequence[Sequence[Any]], links: Sequence[tuple[Any, Any]], heights: Mapping[Any, float]
+    rows: Sequence[Sequence[Any]],
+    links: Sequence[tuple[Any, Any]],
+    heights: Mapping[Any, float],
+    waypoint_gap: float = ROW_GAP,
 ) -> dict[Any, float]:
     """Pull every node to the middle of its neighbours without changing the order in its layer.
 
@@ -137,7 +177,11 @@ def _straighten(
         near[a].append((b, strength))
         near[b].append((a, strength))
     pulls = [[sum((by for _, by in near[node]), 0.0) for node in row] for row in rows]
-    gaps = [[(heights[a] + heights[b]) / 2 + ROW_GAP for a, b in pairwise(row)] for row in rows]
+    between = (ROW_GAP, waypoint_gap, waypoint_gap)  # of two boxes, of a box and a waypoint, of two waypoints
+    gaps = [
+        [(heights[a] + heights[b]) / 2 + between[isinstance(a, tuple) + isinstance(b, tuple)] for a, b in pairwise(row)]
+        for row in rows
+    ]
     at: dict[Any, float] = {}
     for row, gap, pull in zip(rows, gaps, pulls, strict=True):
         at.update(zip(row, _separate([0.0] * len(row), gap, pull), strict=True))
@@ -185,15 +229,19 @@ def _cross_layer(column: tuple[float, float], across: float) -> tuple[tuple[floa
     return (centre - width / 2, across), (centre + width / 2, across)
 
 
-def _place_isolated(
-    names: Sequence[str], boxes: Mapping[str, BoxSize], right: float, bottom: float
+def place_isolated(
+    names: Sequence[str],
+    boxes: Mapping[str, BoxSize],
+    right: float,
+    bottom: float,
+    min_width: float = _MIN_ISOLATED_WIDTH,
 ) -> tuple[dict[str, tuple[float, float]], float, float]:
     """Place nodes without edges in rows below the others; return them with the width and height of the whole."""
     if not names:
         return {}, right, bottom
     widest, tallest = max(boxes[name].width for name in names), max(boxes[name].height for name in names)
     each = widest + ROW_GAP
-    per_line = max(1, int((max(right, _MIN_ISOLATED_WIDTH) + ROW_GAP) // each))
+    per_line = max(1, int((max(right, min_width) + ROW_GAP) // each))
     top = bottom + 3 * ROW_GAP if bottom else 0.0
     centres = {}
     for position, name in enumerate(names):

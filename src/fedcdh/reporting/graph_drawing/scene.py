@@ -7,11 +7,11 @@ effects. Positions are in pixels, y runs downwards, and text is 13 pixels high.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.errors import KnowledgeError, NoConsistentExtensionError
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
@@ -24,8 +24,10 @@ from fedcdh.reporting.graph_drawing.edge_routing import (
     shorten,
     text_width,
 )
-from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, NamePair, compute_layout
-from fedcdh.reporting.phrases import clean_text, shown_probability
+from fedcdh.reporting.graph_drawing.edge_style import EdgeStyle, style_edge
+from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, NamePair, compute_layout, place_isolated
+from fedcdh.reporting.graph_drawing.sign_places import place_signs
+from fedcdh.reporting.phrases import clean_text
 
 FONT_SIZE = 13.0
 CHARACTER_WIDTH = 8.0
@@ -41,15 +43,13 @@ CORNER_CUT = 9.0
 """Size of the corners cut off the boxes of changing mechanisms: a shape can be seen without colours."""
 ARROWHEAD_LENGTH = 9.0
 ARROWHEAD_HALF_WIDTH = 4.5
+NARROW_LABEL_CHARACTERS, NARROW_LAYER_SIZE, NARROW_WIDTH = 14.0, 3, 300.0
+"""Of a scene for a narrow page: characters of a label, boxes side by side, and the width of nodes without edges."""
 CHANGING_NOTE = "differs by site"
 """Second line of text in the box of a changing mechanism."""
 NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
 """Baselines of the texts in a box, in pixels below its centre."""
 NOTE_FONT_SIZE = 11.0
-MIN_CERTAINTY_OPACITY = 0.45
-"""Opacity of an edge that is as likely as not; that of a certain edge is 1."""
-MIN_CERTAINTY_WIDTH, MAX_CERTAINTY_WIDTH = 0.7, 1.7
-"""Widths of edges that are as likely as not, and of certain ones, in parts of the usual width."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,12 @@ class EdgeCurve:
         1 if the edge arrives from the left, −1 if it arrives from the right.
     ports : tuple of float
         Distances of the two ends below the middle of their boxes.
-    probability : float, optional
-        Probability of the arrow, or of the line; None where it is not known.
+    style : EdgeStyle
+        Probability, strength and sign of the edge, which decide how it is drawn.
+    sign_at : tuple of float, optional
+        Where the sign stands; None if there is none.
+    downwards : bool
+        The edge leaves and reaches its boxes from above and below, not from the sides.
 
     Examples
     --------
@@ -132,32 +136,28 @@ class EdgeCurve:
     pieces: tuple[tuple[Point, Point, Point], ...]
     facing: int = 1
     ports: tuple[float, float] = (0.0, 0.0)
-    probability: float | None = None
-
-    @property
-    def certainty(self) -> float:
-        """Return 0 for an edge that is as likely as not, 1 for a certain one and where no probability is known."""
-        return 1.0 if self.probability is None else min(1.0, max(0.0, 2 * self.probability - 1))
-
-    @property
-    def opacity(self) -> float:
-        """Return how dark the edge is drawn: likely edges are darker."""
-        return round(MIN_CERTAINTY_OPACITY + (1 - MIN_CERTAINTY_OPACITY) * self.certainty, 2)
-
-    @property
-    def relative_width(self) -> float:
-        """Return the width of the edge in parts of the usual width: likely edges are thicker."""
-        if self.probability is None:
-            return 1.0
-        return round(MIN_CERTAINTY_WIDTH + (MAX_CERTAINTY_WIDTH - MIN_CERTAINTY_WIDTH) * self.certainty, 2)
+    style: EdgeStyle = field(default_factory=EdgeStyle)
+    sign_at: Point | None = None
+    downwards: bool = False
 
     @property
     def arrowhead(self) -> tuple[Point, Point, Point] | None:
         """Return the corners of the arrowhead, tip first; None for a line."""
         if not self.directed:
             return None
-        (x, y), base = self.stop, self.stop[0] - self.facing * ARROWHEAD_LENGTH
+        x, y = self.stop
+        if self.downwards:
+            base = y - self.facing * ARROWHEAD_LENGTH
+            return (x, y), (x - ARROWHEAD_HALF_WIDTH, base), (x + ARROWHEAD_HALF_WIDTH, base)
+        base = x - self.facing * ARROWHEAD_LENGTH
         return (x, y), (base, y - ARROWHEAD_HALF_WIDTH), (base, y + ARROWHEAD_HALF_WIDTH)
+
+    def transpose(self) -> EdgeCurve:
+        """Return the curve with x and y exchanged."""
+        pieces = tuple((_swap(a), _swap(b), _swap(c)) for a, b, c in self.pieces)
+        return replace(
+            self, start=_swap(self.start), stop=_swap(self.stop), pieces=pieces, downwards=not self.downwards
+        )
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def build_scene(
     *,
     changing: Collection[str] = (),
     dag: Collection[NamePair] = (),
-    probabilities: Mapping[frozenset[str], float] | None = None,
+    styles: Mapping[frozenset[str], EdgeStyle] | None = None,
 ) -> Scene:
     """Lay out a graph and return its boxes and curves.
 
@@ -209,8 +209,8 @@ def build_scene(
         Variables whose mechanism differs between sites.
     dag : collection of pairs of str
         Arrows of a DAG in the equivalence class. They decide which end of a line stands on the left.
-    probabilities : mapping from pair to float, optional
-        Probabilities of arrows and lines, which decide how thick and dark they are drawn.
+    styles : mapping from pair to EdgeStyle, optional
+        Probabilities, strengths and signs of arrows and lines, which decide how they are drawn.
 
     Returns
     -------
@@ -227,28 +227,80 @@ def build_scene(
     directions = {frozenset(pair): pair for pair in (*edges, *dag, *arrows)}
     # in one order, so that the same graph gives the same picture however its edges are listed
     pairs = sorted(directions[frozenset(pair)] for pair in edges)
-    boxes = {name: _size_box(name, name in changing, pairs) for name in names}
+    boxes = {name: _size_box(fit_label(name), name in changing, _room_for_ports(name, pairs)) for name in names}
     layout = compute_layout(boxes, pairs)
     routes = dict(zip(pairs, route_edges(pairs, layout, boxes), strict=True))
     nodes = [
         NodeBox(name, fit_label(name), *layout.centres[name], box.width, box.height, name in changing)
         for name, box in boxes.items()
     ]
-    curves = []
-    for position, pair in enumerate(edges):
-        along = directions[frozenset(pair)]
-        route = routes[along] if along == pair else routes[along].reverse()
-        curve = _trace_curve(pair, route, directed=position < len(arrows))
-        curves.append(replace(curve, probability=(probabilities or {}).get(frozenset(pair))))
-    return Scene(tuple(nodes), tuple(curves), layout.width, layout.height)
+    curves = _make_curves(edges, len(arrows), directions, routes, styles or {})
+    return Scene(tuple(nodes), tuple(_with_signs(curves, nodes)), layout.width, layout.height)
 
 
-def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
+def build_narrow_scene(
+    names: Sequence[str],
+    arrows: Collection[NamePair],
+    lines: Collection[NamePair],
+    *,
+    changing: Collection[str] = (),
+    dag: Collection[NamePair] = (),
+    styles: Mapping[frozenset[str], EdgeStyle] | None = None,
+) -> Scene:
+    """Lay out a graph for a narrow page, such as that of a phone: causes stand above their effects.
+
+    Parameters
+    ----------
+    names, arrows, lines, changing, dag, styles
+        As in `build_scene`.
+
+    Returns
+    -------
+    Scene
+        At most three boxes stand side by side, with short labels; graphs of more variables are higher, not wider.
+
+    Examples
+    --------
+    >>> scene = build_narrow_scene(["age", "pressure"], [("age", "pressure")], [])
+    >>> [node.x for node in scene.nodes], scene.nodes[0].y < scene.nodes[1].y
+    ([46.0, 46.0], True)
+    """
+    edges = [*arrows, *lines]
+    directions = {frozenset(pair): pair for pair in (*edges, *dag, *arrows)}
+    pairs = sorted(directions[frozenset(pair)] for pair in edges)
+    labels = {name: fit_label(name, NARROW_LABEL_CHARACTERS) for name in names}
+    boxes = {name: _size_box(labels[name], name in changing, 1) for name in names}
+    joined = {name for pair in pairs for name in pair}
+    turned = {name: _turn_box(box, name, pairs) for name, box in boxes.items() if name in joined}
+    layout = compute_layout(turned, pairs, max_per_layer=NARROW_LAYER_SIZE)
+    routes = dict(zip(pairs, route_edges(pairs, layout, turned), strict=True))
+    alone = [name for name in names if name not in joined]
+    apart, width, height = place_isolated(alone, boxes, layout.height, layout.width, NARROW_WIDTH)
+    centres = {**{name: _swap(layout.centres[name]) for name in turned}, **apart}
+    sizes = {**boxes, **{name: BoxSize(box.height, boxes[name].height) for name, box in turned.items()}}
+    nodes = [
+        NodeBox(name, labels[name], *centres[name], sizes[name].width, sizes[name].height, name in changing)
+        for name in names
+    ]
+    curves = _make_curves(edges, len(arrows), directions, routes, styles or {})
+    return Scene(tuple(nodes), tuple(_with_signs([curve.transpose() for curve in curves], nodes)), width, height)
+
+
+def _turn_box(box: BoxSize, name: str, pairs: Sequence[NamePair]) -> BoxSize:
+    """Return a box with width and height exchanged, wide enough for the edges above or below it."""
+    return BoxSize(box.height, max(box.width, _room_for_ports(name, pairs)))
+
+
+def _swap(point: Point) -> Point:
+    return point[1], point[0]
+
+
+def scene_of(drawn: Findings | PartialGraph, changing: Collection[str] | None = None) -> Scene:
     """Lay out the graph of a result, or a graph, and return its scene.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     changing : collection of str, optional
         Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
@@ -272,16 +324,13 @@ def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None =
     """
     graph, marked = _resolve_graph(drawn, changing)
     lines = sorted(map(sort_pair, graph.lines))
-    known = _edge_probabilities(drawn) if isinstance(drawn, Discovery) else None
+    styles = _edge_styles(drawn) if isinstance(drawn, Findings) else None
     dag = _dag_arrows(drawn, graph)
-    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, probabilities=known)
+    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, styles=styles)
 
 
-def _edge_probabilities(result: Discovery) -> dict[frozenset[str], float]:
-    """Return the probabilities of arrows and lines; none for searches by tests."""
-    drawn = [asdict(edge) for edge in result.edges() if edge.mark] if result.posterior is not None else []
-    found = {frozenset((edge["source"], edge["target"])): shown_probability(edge) for edge in drawn}
-    return {pair: probability for pair, probability in found.items() if probability is not None}
+def _edge_styles(result: Findings) -> dict[frozenset[str], EdgeStyle]:
+    return {frozenset((edge.source, edge.target)): style_edge(asdict(edge)) for edge in result.edges() if edge.mark}
 
 
 def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:
@@ -290,32 +339,61 @@ def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:
 
 
 def _resolve_graph(
-    drawn: Discovery | PartialGraph, changing: Collection[str] | None
+    drawn: Findings | PartialGraph, changing: Collection[str] | None
 ) -> tuple[PartialGraph, frozenset[str]]:
     """Return the graph to draw and the variables to mark in it."""
-    if isinstance(drawn, Discovery):
+    if isinstance(drawn, Findings):
         return drawn.graph, drawn.changing if changing is None else frozenset(changing)
     if changing is None and DOMAIN in drawn.nodes:
         return drawn, frozenset(drawn.children(DOMAIN))
     return drawn, frozenset(changing or ())
 
 
-def _dag_arrows(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
+def _dag_arrows(drawn: Findings | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
     """Return the arrows of a DAG near the graph; none if knowledge or a cycle leaves no DAG."""
     try:
-        return (drawn.to_dag() if isinstance(drawn, Discovery) else extend_to_dag(graph)).arrows
+        return (drawn.to_dag() if isinstance(drawn, Findings) else extend_to_dag(graph)).arrows
     except (KnowledgeError, NoConsistentExtensionError):
         return ()
 
 
-def _size_box(name: str, changing: bool, pairs: Sequence[NamePair]) -> BoxSize:
-    """Make a box as wide as its text, and high enough for the edges on the busier of its two sides."""
-    width = max(text_width(fit_label(name)) * CHARACTER_WIDTH + BOX_PADDING, MIN_BOX_WIDTH)
-    busiest = max(sum(pair[side] == name for pair in pairs) for side in (0, 1))
-    ports = (busiest - 1) * PORT_SPACING + 2 * CORNER_CUT
+def _size_box(label: str, changing: bool, room: float) -> BoxSize:
+    """Make a box as wide as its text, and high enough for the room that its edges need."""
+    width = max(text_width(label) * CHARACTER_WIDTH + BOX_PADDING, MIN_BOX_WIDTH)
     if changing:
-        return BoxSize(max(width, MIN_CHANGING_BOX_WIDTH), max(CHANGING_BOX_HEIGHT, ports))
-    return BoxSize(width, max(BOX_HEIGHT, ports))
+        return BoxSize(max(width, MIN_CHANGING_BOX_WIDTH), max(CHANGING_BOX_HEIGHT, room))
+    return BoxSize(width, max(BOX_HEIGHT, room))
+
+
+def _room_for_ports(name: str, pairs: Sequence[NamePair]) -> float:
+    """Return the length that the edges on the busier of two sides of a box need."""
+    busiest = max(sum(pair[side] == name for pair in pairs) for side in (0, 1))
+    return (busiest - 1) * PORT_SPACING + 2 * CORNER_CUT
+
+
+def _make_curves(
+    edges: Sequence[NamePair],
+    n_arrows: int,
+    directions: Mapping[frozenset[str], NamePair],
+    routes: Mapping[NamePair, Route],
+    styles: Mapping[frozenset[str], EdgeStyle],
+) -> list[EdgeCurve]:
+    """Trace every edge along its route, arrows first, with its style."""
+    curves = []
+    for position, pair in enumerate(edges):
+        along = directions[frozenset(pair)]
+        route = routes[along] if along == pair else routes[along].reverse()
+        curve = _trace_curve(pair, route, directed=position < n_arrows)
+        curves.append(replace(curve, style=styles.get(frozenset(pair), EdgeStyle())))
+    return curves
+
+
+def _with_signs(curves: Sequence[EdgeCurve], nodes: Sequence[NodeBox]) -> Iterator[EdgeCurve]:
+    """Yield the curves with places for their signs, apart from each other, from boxes and from other curves."""
+    boxes = [(node.x, node.y, node.width / 2, node.height / 2) for node in nodes]
+    places = place_signs([(c.start, c.pieces) for c in curves], [bool(c.style.sign) for c in curves], boxes)
+    for curve, place in zip(curves, places, strict=True):
+        yield replace(curve, sign_at=place)
 
 
 def _trace_curve(pair: NamePair, route: Route, directed: bool) -> EdgeCurve:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result_text import format_probability
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.edge_routing import Point
@@ -21,21 +21,31 @@ from fedcdh.reporting.graph_drawing.scene import (
     Scene,
     scene_of,
 )
+from fedcdh.reporting.graph_drawing.sign_places import SIGN_RADIUS
 
 INK_COLOUR, OPEN_EDGE_COLOUR, PAPER_COLOUR = "#1f2933", "#0b6e99", "#ffffff"
 PLAIN_BOX_COLOURS, CHANGING_BOX_COLOURS = ("#f5f7fa", "#52606d"), ("#fde8c8", "#b45309")
 """Fill and border of the boxes. Shapes and arrowheads carry the same information as the colours."""
-OPEN_EDGE_DASHES = (7.0, 5.0)
+OPEN_EDGE_DASHES, TENTATIVE_DASHES = (7.0, 5.0), (2.0, 3.0)
+"""Dashes of edges whose direction is open, and dots of weak and uncertain edges."""
+SIGN_BASELINE = 4.5
 EDGE_WIDTH, PLAIN_BORDER_WIDTH, CHANGING_BORDER_WIDTH = 1.5, 1.2, 2.4
 MARGIN = 16.0
 
 
-def render_svg(drawn: Discovery | PartialGraph, *, changing: Collection[str] | None = None) -> str:
+def dash_pattern(curve: EdgeCurve) -> tuple[float, float] | None:
+    """Return the dashes of an edge in pixels; None for an arrow that is neither weak nor uncertain."""
+    if curve.style.is_tentative:
+        return TENTATIVE_DASHES
+    return None if curve.directed else OPEN_EDGE_DASHES
+
+
+def render_svg(drawn: Findings | PartialGraph, *, changing: Collection[str] | None = None) -> str:
     """Return the graph of a result, or a graph, as one SVG element.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     changing : collection of str, optional
         Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
@@ -68,6 +78,7 @@ def _svg_elements(scene: Scene) -> Iterator[str]:
     )
     yield f'<rect x="{-MARGIN:g}" y="{-MARGIN:g}" width="{width:.1f}" height="{height:.1f}" fill="{PAPER_COLOUR}"/>'
     yield from map(_edge_svg, scene.curves)
+    yield from filter(None, map(_sign_svg, scene.curves))
     yield from map(_node_svg, scene.nodes)
     yield "</svg>"
 
@@ -84,15 +95,31 @@ def _describe_scene(scene: Scene) -> str:
 def _edge_svg(curve: EdgeCurve) -> str:
     path = f"M{_format_points([curve.start])}" + "".join(f"C{_format_points(piece)}" for piece in curve.pieces)
     title = f"{curve.tail} → {curve.head}" if curve.directed else f"{curve.tail} — {curve.head}"
-    faint = "" if curve.opacity == 1 else f' opacity="{curve.opacity:g}"'
-    if curve.probability is not None:
-        title += f" ({format_probability(curve.probability)})"
+    style = curve.style
+    faint = "" if style.opacity == 1 else f' opacity="{style.opacity:g}"'
+    known = [f"effect {style.sign}"] if style.sign else []
+    known += [] if style.probability is None else [format_probability(style.probability)]
+    title += f" ({', '.join(known)})" if known else ""
     head = f'<path d="M{_format_points(curve.arrowhead)}Z" fill="{INK_COLOUR}"/>' if curve.arrowhead else ""
     colour = INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR
-    dashes = "" if curve.directed else f' stroke-dasharray="{" ".join(f"{length:g}" for length in OPEN_EDGE_DASHES)}"'
+    pattern = dash_pattern(curve)
+    dashes = f' stroke-dasharray="{" ".join(f"{length:g}" for length in pattern)}"' if pattern else ""
     return (
         f'<g{faint}><title>{escape(title)}</title><path d="{path}" fill="none" stroke="{colour}" '
-        f'stroke-width="{EDGE_WIDTH * curve.relative_width:.2g}"{dashes}/>{head}</g>'
+        f'stroke-width="{EDGE_WIDTH * style.relative_width:.2g}"{dashes}/>{head}</g>'
+    )
+
+
+def _sign_svg(curve: EdgeCurve) -> str:
+    """Return the sign of an edge on a small disc; nothing where there is none."""
+    if curve.sign_at is None:
+        return ""
+    x, y = curve.sign_at
+    colour = INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR
+    return (
+        f'<g><circle cx="{x:.1f}" cy="{y:.1f}" r="{SIGN_RADIUS:g}" fill="{PAPER_COLOUR}" stroke="{colour}"/>'
+        f'<text x="{x:.1f}" y="{y + SIGN_BASELINE:.1f}" text-anchor="middle" fill="{colour}">'
+        f"{curve.style.sign}</text></g>"
     )
 
 

@@ -1,17 +1,24 @@
-"""The map of deviations in a report: sites by mechanisms, blue below the common mechanism and orange above it."""
+"""The map of deviations in a report: mechanisms by sites, blue below the common mechanism and orange above it.
+
+The map is a table, so that a screen reader reads it. Where the columns do not fit (on a phone, or with many sites),
+every row becomes a line of chips, each with the name of its site.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from typing import Any
 
-from fedcdh.reporting.graph_drawing.scene import fit_label
-from fedcdh.reporting.phrases import format_p_value, format_short, format_signed, to_plain_name
+from fedcdh.reporting.phrases import format_p_value, format_short, format_signed, to_html_name, to_plain_name
 
-CELL_WIDTH, ROW_HEIGHT, LABEL_WIDTH, HEADER_HEIGHT = 76, 30, 430, 42
 SATURATION_DEVIATION = 6.0
 """Deviation in standard errors from which a cell has its full colour."""
+COLOUR_STEP = 0.5
+"""Deviations are coloured in steps of this many standard errors; style sheets name each step."""
+MAX_COLUMNS = 12
+"""Number of sites up to which they are columns on a wide page."""
 MAX_SITES_SHOWN = 200
 """Number of sites in the map and its table. More would be slow in a browser; result.json has all of them."""
 BELOW_RGB, MIDDLE_RGB, ABOVE_RGB = (33, 102, 172), (247, 247, 247), (179, 88, 6)
@@ -19,14 +26,13 @@ BELOW_RGB, MIDDLE_RGB, ABOVE_RGB = (33, 102, 172), (247, 247, 247), (179, 88, 6)
 INK, PAPER = "#000000", "#ffffff"
 EQUAL_CONTRAST_LUMINANCE = 0.179
 """Luminance of a background on which black and white text have the same contrast, 4.6."""
-_BASELINE = 20  # of the text in a row
-_MAX_SITE, _MAX_VARIABLE, _MAX_QUANTITY = 9, 20, 34  # characters
+_STEPS = round(SATURATION_DEVIATION / COLOUR_STEP)
 
 DriftRecords = Sequence[Mapping[str, Any]]
 
 
 def render_heat_map(drift: DriftRecords) -> str:
-    """Return the map as SVG, with a row per quantity of a mechanism and a column per site.
+    """Return the map as a table, with a row per quantity of a mechanism and a column per site.
 
     Parameters
     ----------
@@ -36,23 +42,41 @@ def render_heat_map(drift: DriftRecords) -> str:
     Returns
     -------
     str
-        One SVG element.
+        One element.
     """
     rows = list(dict.fromkeys((record["variable"], record["quantity"]) for record in drift))
     sites = list(dict.fromkeys(record["client"] for record in drift))
-    width, height = LABEL_WIDTH + CELL_WIDTH * len(sites), HEADER_HEIGHT + ROW_HEIGHT * len(rows) + 4
-    start = (
-        f'<svg class="heat" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-label="Deviation of each site from the common mechanism, in standard '
-        'errors; the same numbers are in the table below.">'
-    )
-    parts = [start, *_site_labels(sites), *_row_labels(rows, width)]
     found = {(record["variable"], record["quantity"], record["client"]): record for record in drift}
-    for place, row in enumerate(rows):
-        for column, site in enumerate(sites):
-            if (record := found.get((*row, site))) is not None and record["deviation"] is not None:
-                parts.append(_cell(record, LABEL_WIDTH + CELL_WIDTH * column, HEADER_HEIGHT + ROW_HEIGHT * place))
-    return "\n".join([*parts, "</svg>"])
+    heads = "".join(f'<th scope="col">{to_html_name(site)}</th>' for site in sites)
+    body: list[str] = []
+    last = None
+    for variable, quantity in rows:
+        first = variable != last
+        cells = "".join(_cell(site, found.get((variable, quantity, site))) for site in sites)
+        body.append(f"<tr{' class=rule' if first and body else ''}>{_labels(variable, quantity, first)}{cells}</tr>")
+        last = variable
+    kind = "heat many" if len(sites) > MAX_COLUMNS else "heat"
+    return (
+        f'<table class="{kind}"><caption>Deviation of each site from the common mechanism, in standard errors</caption>'
+        f'<thead><tr><th scope="col">Mechanism of</th><th scope="col">Quantity</th>{heads}</tr></thead>\n<tbody>'
+        + "\n".join(body)
+        + "</tbody></table>"
+    )
+
+
+@cache
+def style_rules() -> str:
+    """Return the rules of the style sheet for the colours of the cells."""
+    rules = []
+    for step in range(-_STEPS, _STEPS + 1):
+        fill = cell_colour(step * COLOUR_STEP)
+        ink = INK if relative_luminance(fill) > EQUAL_CONTRAST_LUMINANCE else PAPER
+        rules.append(f".heat .{_step_class(step)} {{ background: rgb{fill}; color: {ink}; }}")
+    return "\n".join(rules)
+
+
+def _step_class(step: int) -> str:
+    return f"b{-step}" if step < 0 else f"a{step}"
 
 
 def most_deviating(drift: DriftRecords) -> list[Mapping[str, Any]]:
@@ -77,38 +101,22 @@ def relative_luminance(rgb: Sequence[int]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _site_labels(sites: Sequence[str]) -> Iterator[str]:
-    for place, site in enumerate(sites):
-        x = LABEL_WIDTH + CELL_WIDTH * place + CELL_WIDTH / 2
-        yield (
-            f'<text class="site" x="{x:g}" y="{HEADER_HEIGHT - 14}"><title>{escape(to_plain_name(site))}</title>'
-            f"{escape(fit_label(site, _MAX_SITE))}</text>"
-        )
+def _labels(variable: str, quantity: str, first: bool) -> str:
+    """Return the names at the head of a row; that of a variable is seen in its first row only."""
+    seen = ' class="variable"' if first else ' class="variable again"'
+    return f'<th scope="row"{seen}>{to_html_name(variable)}</th><td class="quantity">{to_html_name(quantity)}</td>'
 
 
-def _row_labels(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield the name of every quantity, and that of a variable at the first of its rows."""
-    last = None
-    for place, (variable, quantity) in enumerate(rows):
-        y = HEADER_HEIGHT + ROW_HEIGHT * place
-        if variable != last:
-            rule = f'<path class="rule" d="M0 {y}H{width}"/>' if place else ""
-            label = escape(fit_label(variable, _MAX_VARIABLE))
-            yield f'{rule}<text class="variable" x="0" y="{y + _BASELINE}">{label}</text>'
-            last = variable
-        label = escape(fit_label(quantity, _MAX_QUANTITY))
-        yield f'<text class="quantity" x="{LABEL_WIDTH - 10}" y="{y + _BASELINE}">{label}</text>'
-
-
-def _cell(record: Mapping[str, Any], x: float, y: float) -> str:
-    fill = cell_colour(record["deviation"])
-    ink = INK if relative_luminance(fill) > EQUAL_CONTRAST_LUMINANCE else PAPER
-    outlined = ' class="firm"' if record.get("flagged") else ""
+def _cell(site: str, record: Mapping[str, Any] | None) -> str:
+    label = f'data-label="{escape(to_plain_name(site))}"'
+    if record is None or record["deviation"] is None:
+        note = escape(to_plain_name((record or {}).get("note") or "not compared"))
+        return f'<td class="none" {label} title="{note}">none</td>'
+    step = round(max(-1.0, min(1.0, record["deviation"] / SATURATION_DEVIATION)) * _STEPS)
+    firm = " firm" if record.get("flagged") else ""
     return (
-        f'<g{outlined}><title>{escape(_describe_cell(record))}</title><rect x="{x + 1:g}" y="{y + 1:g}" '
-        f'width="{CELL_WIDTH - 2}" height="{ROW_HEIGHT - 2}" fill="rgb{fill}" rx="2"/>'
-        f'<text class="value" x="{x + CELL_WIDTH / 2:g}" y="{y + _BASELINE:g}" '
-        f'fill="{ink}">{format_signed(record["deviation"])}</text></g>'
+        f'<td class="{_step_class(step)}{firm}" {label} title="{escape(_describe_cell(record))}">'
+        f"{format_signed(record['deviation'])}</td>"
     )
 
 

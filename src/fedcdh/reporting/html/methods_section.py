@@ -34,7 +34,8 @@ _POSTERIOR_TEXT = (
     "Probabilities of links, of directions and of differences between sites are those of a posterior over directed "
     "acyclic graphs, in which the evidence counts in part only, since no model is quite true. Reported are links and "
     "differences with a probability of at least {link:g}, and arrows with at least {arrow:g}; all other links are "
-    "reported without direction. Links that explain less than {effect} of the variance are left out."
+    "reported without direction. Links that explain less than {effect} of the variance are left out, "
+    "unless they show at nearly all sites."
 )
 _ASSUMPTIONS = (
     "The analysis assumes that all common causes of the variables were measured or are functions of the site, that "

@@ -5,6 +5,7 @@ The file may come from anywhere, so every key that the report uses is checked. U
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -81,7 +82,7 @@ def parse_document(text: str | bytes) -> dict[str, Any]:
     >>> from fedcdh.reporting import render_result_json
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     >>> parse_document(render_result_json(result))["format"]
-    'fedcdh-result-3'
+    'fedcdh-result-4'
     """
     document = parse_json(text, refuse=lambda reason: DataError(f"The text is not a result: {reason}"))
     check_document(document)
@@ -110,13 +111,24 @@ def check_document(document: Any) -> None:
     """
     if not isinstance(document, Mapping):
         raise DataError(f"Found no JSON object. {_EXPECTED}")
-    if (found := document.get("format")) in OLD_FORMATS:
+    found = document.get("format")
+    if found in OLD_FORMATS:
         raise DataError(f"The result has the format {found!r} of an older version. {_EXPECTED}")
+    if found != FORMAT and isinstance(found, str) and re.fullmatch(r"fedcdh-result-[0-9]{1,6}", found):
+        raise DataError(
+            f"The result has the format {found!r}: it was made by a newer fedcdh{_name_software(document)}. This "
+            f"version reads {FORMAT!r}. Update fedcdh, or ask for the result of a search with this version."
+        )
     if found != FORMAT:
         raise DataError(f"Found something that is not a result. {_EXPECTED}")
     problem = next(_result(document, "result"), None) or next(_find_contradictions(document), None)
     if problem is not None:
         raise DataError(f"The result is damaged: {problem}. {_EXPECTED}")
+
+
+def _name_software(document: Mapping[str, Any]) -> str:
+    software = document.get("software")
+    return f" ({software[:40]})" if isinstance(software, str) and software.isprintable() else ""
 
 
 def _text(value: Any, where: str) -> Iterator[str]:
@@ -137,6 +149,11 @@ def _number(value: Any, where: str) -> Iterator[str]:
 def _probability(value: Any, where: str) -> Iterator[str]:
     if type(value) not in (int, float) or not -_ROUNDING <= value <= 1 + _ROUNDING:
         yield f"{where} is not a number from 0 to 1"
+
+
+def _truth(value: Any, where: str) -> Iterator[str]:
+    if type(value) is not bool:
+        yield f"{where} is not true or false"
 
 
 def _any_value(value: Any, where: str) -> Iterator[str]:
@@ -206,6 +223,46 @@ _edge = _record(
         **dict.fromkeys(("p_value", "change_forward", "change_backward"), _optional_number),
         **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _optional_number),
         **dict.fromkeys(("probability", "probability_forward", "strength"), _optional(_probability)),
+        **dict.fromkeys(("slope", "slope_low", "slope_high", "standardised_slope"), _optional_number),
+        "slope_units": _optional(_text),
+    },
+)
+_ends = _optional(_list_of(_number))
+_pooled = _optional(
+    _record(
+        {"value": _number, "interval": _list_of(_number)}, {"standard_error": _number, "degrees_of_freedom": _number}
+    )
+)
+_effect = _record(
+    {
+        **dict.fromkeys(("cause", "outcome", "kind", "reason", "pooling", "units"), _text),
+        "value": _optional_number,
+        "interval": _ends,
+        "identifiable": _truth,
+        "adjusted_for": _optional(_list_of(_text)),
+    },
+    {
+        **dict.fromkeys(("fixed", "random"), _pooled),
+        "heterogeneity": _optional(_mapping_of(_number)),
+        "possible": _list_of(
+            _record({"value": _optional_number, "interval": _ends}, {"probability": _optional(_probability)})
+        ),
+        **dict.fromkeys(("probability_of_effect", "probability_positive"), _optional(_probability)),
+        "levels": _optional(_pair),
+        "outcome_level": _optional(_text),
+        **dict.fromkeys(("at", "standardised_interval"), _ends),
+        "standardised": _optional_number,
+        "rows": _count,
+        "notes": _list_of(_text),
+        "by_client": _mapping_of(
+            _record({"value": _optional_number, "interval": _ends, "rows": _count}, {"note": _text})
+        ),
+        "curve": _optional(
+            _record(
+                {**dict.fromkeys(("cause_values", "differences", "low", "high"), _list_of(_number))},
+                {"reference": _number, "p_value": _optional_number},
+            )
+        ),
     },
 )
 _edge_stability = _record(
@@ -240,6 +297,7 @@ def _stability(value: Any, where: str) -> Iterator[str]:
     yield from (_stability_object if isinstance(value, Mapping) else _list_of(_edge_stability))(value, where)
 
 
+_values = _record({}, {"mean": _number, "deviation": _number, "shares": _mapping_of(_probability)})
 _result = _record(
     {
         "software": _text,
@@ -262,7 +320,13 @@ _result = _record(
         "clients": _list_of(
             _record(
                 {"client": _text, "rows": _count},
-                {"rows_read": _optional(_count), "missing": _optional(_mapping_of(_count)), "members": _list_of(_text)},
+                {
+                    "rows_read": _optional(_count),
+                    "missing": _optional(_mapping_of(_count)),
+                    "members": _list_of(_text),
+                    "coarsened": _list_of(_text),
+                    "values": _mapping_of(_values),
+                },
             )
         ),
         "variables": _list_of(_text),
@@ -284,12 +348,15 @@ _result = _record(
                 )
             )
         ),
+        "effects": _optional(_list_of(_effect)),
         "stability": _optional(_stability),
         "row_stability": _optional(_stability),
         "without_disclosure_control": _list_of(_text),
         "recipes": _mapping_of(_text),
         "excluded": _list_of(_text),
         "probability_of_change": _optional(_mapping_of(_probability)),
+        "mixtures": _truth,
+        "warnings": _count,
     },
 )
 
@@ -324,10 +391,17 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
     for pair in [*arrows, *((edge["source"], edge["target"]) for edge in document["edges"])]:
         if not set(pair) <= names | {DOMAIN} or pair[0] == pair[1]:
             yield f"{str(pair[0])[:40]!r} and {str(pair[1])[:40]!r} are not two of the variables"
+    if document.get("warnings", 0) > len(document["notes"]):
+        yield "there are more warnings than notes"
     if not set(document["changing"]) <= names:
         yield "a changing variable is not among the variables"
     if not set(document.get("probability_of_change") or ()) <= names:
         yield "a probability of change is not that of one of the variables"
+    for effect in document.get("effects") or ():
+        if not {effect["cause"], effect["outcome"], *(effect["adjusted_for"] or ())} <= names:
+            yield "an effect names something that is not one of the variables"
+        if effect["interval"] is not None and len(effect["interval"]) != 2:
+            yield "the interval of an effect has not two ends"
     for edge in document["edges"]:
         if edge["mark"] not in EDGE_MARKS:
             yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(EDGE_MARKS)}"

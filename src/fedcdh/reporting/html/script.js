@@ -6,10 +6,13 @@
   const nodes = new Map(data.nodes.map((node) => [node.id, { ...node, element: byId(node.id) }]));
   const edges = new Map(data.edges.map((edge) => [edge.id, { ...edge, element: byId(edge.id) }]));
   const items = new Map([...nodes, ...edges]);
+  const narrow = document.querySelector(".graph.narrow"), copies = new Map();  // the picture for a phone
+  for (const copy of narrow.querySelectorAll("[data-copy-of]")) copies.set(copy.dataset.copyOf, copy);
+  const mark = (id, name, on) => { for (const element of [items.get(id).element, copies.get(id)]) element.classList.toggle(name, on); };
   const empty = panel.innerHTML;
   let chosen = null;
   document.documentElement.classList.add("js");
-  for (const title of graph.querySelectorAll("g title")) title.remove();  // the panel says more than a tooltip
+  for (const title of document.querySelectorAll(".graph g title")) title.remove();  // the panel says more than a tooltip
 
   // Details: what is known about a node or an edge. All names go in as text, never as markup.
   const make = (tag, text, kind) => {
@@ -64,12 +67,12 @@
   };
   const highlight = (id) => {
     const close = new Set(id ? near(id) : []);
-    graph.classList.toggle("dimmed", Boolean(id));
-    for (const [key, item] of items) item.element.classList.toggle("near", close.has(key));
+    for (const picture of [graph, narrow]) picture.classList.toggle("dimmed", Boolean(id));
+    for (const key of items.keys()) mark(key, "near", close.has(key));
   };
   const choose = (id) => {
     chosen = id;
-    for (const [key, item] of items) item.element.classList.toggle("chosen", key === id);
+    for (const key of items.keys()) mark(key, "chosen", key === id);
     for (const row of document.querySelectorAll("tr[data-edge]")) row.classList.toggle("chosen", row.dataset.edge === id);
     highlight(id);
     show(id);
@@ -80,6 +83,8 @@
     item.element.addEventListener("focus", () => { if (!chosen) { show(id); highlight(id); } });
     item.element.addEventListener("blur", () => { if (!chosen) { show(null); highlight(null); } });
   }
+
+  for (const [id, copy] of copies) copy.addEventListener("click", () => choose(id === chosen ? null : id));
 
   // Keyboard: links and variables are one stop of Tab each; arrow keys move within.
   const visible = (items) => [...items.values()].filter((item) => !item.element.classList.contains("weak"));
@@ -173,6 +178,10 @@
     for (const path of edge.element.querySelectorAll(".curve, .hit")) path.setAttribute("d", line);
     const turn = Math.atan2(-b.dy, -b.dx) * 180 / Math.PI;
     if (head) head.setAttribute("transform", `translate(${b.x} ${b.y}) rotate(${turn})`);
+    const sign = edge.element.querySelector(".sign"), path = edge.element.querySelector(".curve");
+    if (!sign) return;
+    const half = path.getPointAtLength(path.getTotalLength() / 2);
+    sign.setAttribute("transform", `translate(${half.x} ${half.y})`);
   };
   graph.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
@@ -210,11 +219,11 @@
     let shown = 0;
     for (const edge of edges.values()) {
       const weak = slider.value > 0 && edge.strength !== null && edge.strength < least - slack;
-      edge.element.classList.toggle("weak", weak);
+      mark(edge.id, "weak", weak);
       if (!weak) shown += 1;
     }
     for (const node of nodes.values()) {
-      node.element.classList.toggle("found", wanted !== "" && node.name.toLowerCase().includes(wanted));
+      mark(node.id, "found", wanted !== "" && node.name.toLowerCase().includes(wanted));
     }
     for (const row of document.querySelectorAll("tr[data-names]")) {
       const edge = edges.get(row.dataset.edge);
@@ -265,9 +274,9 @@
   }
 
   // Names that are wider than estimated are compressed, so that they stay inside their boxes.
-  for (const node of nodes.values()) {
-    const text = node.element.querySelector(".name"), room = node.width - 10;
-    if (text.getComputedTextLength() > room) {
+  for (const text of document.querySelectorAll(".graph .name")) {
+    const room = text.parentElement.querySelector(".box").getBBox().width - 10;
+    if (room > 0 && text.getComputedTextLength() > room) {
       text.setAttribute("textLength", room);
       text.setAttribute("lengthAdjust", "spacingAndGlyphs");
     }
@@ -278,25 +287,22 @@
     const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
   });
-  byId("copy").addEventListener("click", async () => {
-    const paragraph = byId("paragraph"), status = byId("copied");
-    try {
-      await navigator.clipboard.writeText(paragraph.textContent);
-      status.textContent = "Copied.";
-    } catch {
-      getSelection().selectAllChildren(paragraph);
-      status.textContent = document.execCommand("copy") ? "Copied." : "Selected: copy it with Ctrl + C.";
-    }
-  });
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const source = byId(button.dataset.copy), status = button.parentElement.querySelector("[role=status]");
+      try {
+        await navigator.clipboard.writeText(source.textContent);
+        status.textContent = "Copied.";
+      } catch {
+        getSelection().selectAllChildren(source);
+        status.textContent = document.execCommand("copy") ? "Copied." : "Selected: copy it with Ctrl + C.";
+      }
+    });
+  }
   let before = null;
   window.addEventListener("beforeprint", () => {
-    before = { view, folded: [...document.querySelectorAll("details:not([open])")] };
+    before = view;
     look({ ...full });
-    for (const element of before.folded) element.open = true;
   });
-  window.addEventListener("afterprint", () => {
-    if (!before) return;
-    look(before.view);
-    for (const element of before.folded) element.open = false;
-  });
+  window.addEventListener("afterprint", () => { if (before) look(before); });
 })();

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from fedcdh.data.labels import strip_zero_decimals
-from fedcdh.federation.planning.unit_consistency import MIN_VALUES
 from fedcdh.summaries.column_profiles import ColumnProfile
+from fedcdh.summaries.unit_consistency import MIN_VALUES
 
 _MAX_GROUPS_SHOWN = 4
 """Number of groups of spellings, or of clients, in one message."""
@@ -53,7 +53,8 @@ def find_spelling_variants(variable: str, columns: Mapping[str, ColumnProfile]) 
     return (
         f"The variable {variable!r} has labels that differ only in their spelling ({shown}{more}). Expected one "
         "spelling of each label, because different spellings become different levels. Correct the labels at the site "
-        "and make its profile again; or declare the levels: all of them if they really differ, otherwise one spelling "
+        "and make its profile again; if they really differ, accept them with --accept-differences "
+        f"{shlex.quote(variable)} (in Python accept_differences=[{variable!r}]); or declare the levels, one spelling "
         f"of each:\n{_to_declaration(variable, _preferred_spellings(counts))}"
     )
 
@@ -76,7 +77,8 @@ def find_disjoint_labels(variable: str, columns: Mapping[str, ColumnProfile]) ->
         f"The variable {variable!r} has no label in common at {shown}{more}. Expected the same words for the same "
         "levels. Use the same words at all sites and make the profiles again; the declared levels are what the sites "
         "follow. If these labels really belong to their sites, as names of wards do, accept the difference with "
-        f"--accept-differences {shlex.quote(variable)}, or declare all of them. A declaration may begin with\n"
+        f"--accept-differences {shlex.quote(variable)} (in Python accept_differences=[{variable!r}]), or declare all "
+        "of them. A declaration may begin with\n"
         f"{_to_declaration(variable, words[largest])}"
     )
 

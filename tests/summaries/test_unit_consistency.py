@@ -10,9 +10,9 @@ from fedcdh.errors import PlanError
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.evaluation.simulation import AUTHORS, PAPER, simulate
 from fedcdh.federation.planning.study_from_profiles import plan_study
-from fedcdh.federation.planning.unit_consistency import CONVERSIONS, find_unit_mismatch
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.summaries.profiles import Profile, profile
+from fedcdh.summaries.unit_consistency import CONVERSIONS, find_unit_mismatch
 
 
 def messages(tables, **more) -> list[tuple[str, ProfileMessage]]:

@@ -12,10 +12,10 @@ from fedcdh.data.readers import open_tables
 from fedcdh.errors import PlanError
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.federation.planning.declaration import Declaration
-from fedcdh.federation.planning.label_consistency import find_disjoint_labels, find_spelling_variants, fold_label
 from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.label_consistency import find_disjoint_labels, find_spelling_variants, fold_label
 from fedcdh.summaries.profiles import profile
 from fedcdh.summaries.variables import Categorical
 
@@ -110,10 +110,11 @@ def test_sites_without_a_label_in_common_are_refused_unless_that_is_accepted(our
     assert declared_in(message).variables[0].levels == tuple(sorted(ours.split(","))), "those of most rows"
 
 
-def test_accepting_does_not_accept_spellings():
-    with pytest.raises(PlanError, match="differ only in their spelling") as refused:
-        plan_study(messages(FOUR), accept_differences=["s"])
-    assert "no label in common" not in str(refused.value)
+def test_accepting_accepts_spellings_as_levels_of_their_own():
+    with pytest.raises(PlanError, match="differ only in their spelling"):
+        plan_study(messages(FOUR))
+    spelt = {label for text in FOUR.values() for label in text.split(",")}
+    assert set(plan_study(messages(FOUR), accept_differences=["s"]).plan.variables[0].levels) == spelt
 
 
 def test_all_doubts_come_at_once():

@@ -14,6 +14,7 @@ spread around 0 or over powers of ten are not found, because there the ranges ov
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -100,7 +101,8 @@ class UnitMismatch:
             f"Expected the same unit at all sites; these look like {self.conversion.units} (about "
             f"{self.conversion.factor:g} times). Convert the column at the site and make its profile again, or "
             "write the factor into a recipe (docs/command-line.md). If the "
-            f"values really differ, accept the difference with --accept-differences {self.variable}"
+            f"values really differ, accept the difference with --accept-differences {shlex.quote(self.variable)} "
+            f"(in Python accept_differences=[{self.variable!r}])"
         )
 
 
