@@ -40,6 +40,27 @@ _SYMBOLS: Mapping[tuple[Mark, Mark], str] = {
 }
 
 
+def show_marks(at_left: Mark, at_right: Mark) -> str:
+    """Return an edge as it is printed.
+
+    Parameters
+    ----------
+    at_left, at_right : {"tail", "arrow", "circle"}
+        The marks at the node on the left and at that on the right.
+
+    Returns
+    -------
+    str
+        The edge between them.
+
+    Examples
+    --------
+    >>> show_marks("circle", "arrow")
+    '○→'
+    """
+    return _SYMBOLS[at_left, at_right]
+
+
 @dataclass(frozen=True, eq=False)
 class AncestralGraph:
     """A graph with a tail, an arrowhead or a circle at either end of every edge.

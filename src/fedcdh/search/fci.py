@@ -75,7 +75,8 @@ class HiddenCauseRules:
     selection : bool, default False
         Whether rows may have been selected by values of the variables.
     max_possible_separators : int, optional
-        The largest number of nodes of Possible-D-SEP of which sets are made, the nearest first. Default no limit.
+        The largest number of nodes of Possible-D-SEP of which sets are made, the nearest first. Default no limit. With
+        data, `MAX_POSSIBLE_SEPARATORS` bounds the number of queries.
 
     Examples
     --------
@@ -146,8 +147,9 @@ def search_pag(
     skeleton = find_skeleton(nodes, test, alpha, NO_KNOWLEDGE, max_conditioning_size, progress, rules.skeleton)
     first = _put_colliders(_start(skeleton.graph, knowledge), separating_set_rule(skeleton, NO_KNOWLEDGE))[0]
     possible = find_possible_separators(first, rules.max_possible_separators)
+    neighbourly = frozenset(skeleton.separators)
     skeleton = _test_possible_separators(skeleton, possible, test, alpha, max_conditioning_size, progress, rules)
-    triples = rules.colliders(skeleton, NO_KNOWLEDGE)
+    triples = _decide_triples(skeleton, neighbourly, rules.colliders)
     graph, refused = _put_colliders(_start(skeleton.graph, knowledge), triples)
 
     def is_collider(d: str, a: str, b: str, c: str, /) -> bool:
@@ -210,6 +212,16 @@ def _start(graph: PartialGraph, knowledge: Knowledge) -> AncestralGraph:
         elif knowledge.forbids(b, a) and marks[a, b] == "circle":
             marks[a, b] = "arrow"
     return AncestralGraph(graph.nodes, marks)
+
+
+def _decide_triples(skeleton: Skeleton, neighbourly: frozenset[Pair], rule: ColliderRule) -> tuple[TripleDecision, ...]:
+    """Decide the unshielded triples: by the rule where neighbours separate the ends, or else by the separating set.
+
+    A rule that asks further queries makes its sets of neighbours, none of which separates the other pairs.
+    """
+    by_separator = {(one.ends, one.middle): one for one in separating_set_rule(skeleton, NO_KNOWLEDGE)}
+    decided = rule(skeleton, NO_KNOWLEDGE)
+    return tuple(one if frozenset(one.ends) in neighbourly else by_separator[one.ends, one.middle] for one in decided)
 
 
 def _put_colliders(
