@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from functools import cache, partial
 from itertools import combinations, product
+from operator import eq
 
 from oracle import random_dag
 
 from fedcdh.graphs.ancestral_graph import AncestralGraph, find_unshielded_triples
-from fedcdh.graphs.d_separation import find_d_connected, is_d_separated
+from fedcdh.graphs.d_separation import find_d_connected
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN, Answer
 from fedcdh.search.ancestral_rules import apply_ancestral_rules
@@ -57,7 +58,7 @@ def pag_of_mag(mag: AncestralGraph, selection: bool = False) -> AncestralGraph:
 def pag_by_enumeration(mag: AncestralGraph) -> AncestralGraph:
     """List all MAGs without selection that are equivalent, and keep the marks on which they agree."""
     pairs = sorted(sorted(pair) for pair in mag.skeleton)
-    model = independences(mag)
+    model = list(independences(mag))
     members = []
     for kinds in product(("→", "←", "↔"), repeat=len(pairs)):
         marks = {}
@@ -66,7 +67,7 @@ def pag_by_enumeration(mag: AncestralGraph) -> AncestralGraph:
         if DOMAIN in mag.nodes and any(marks[child, DOMAIN] != "tail" for child in mag.neighbours(DOMAIN)):
             continue
         other = AncestralGraph(mag.nodes, marks)
-        if is_ancestral(other) and independences(other) == model:
+        if is_ancestral(other) and all(map(eq, independences(other), model)):
             members.append(marks)
     agreed = {ends: members[0][ends] if len({m[ends] for m in members}) == 1 else "circle" for ends in mag.end_marks}
     return AncestralGraph(mag.nodes, agreed)
@@ -79,8 +80,11 @@ def is_ancestral(graph: AncestralGraph) -> bool:
     return acyclic and not any(other in below[node] for node in graph.nodes for other in graph.spouses(node))
 
 
-def independences(mag: AncestralGraph) -> frozenset[tuple[str, str, frozenset[str]]]:
-    """All separations of a MAG without undirected edges, in the DAG with a hidden cause for every ↔."""
+def independences(mag: AncestralGraph):
+    """Yield all connections of a MAG without undirected edges, in the DAG with a hidden cause for every ↔.
+
+    Small conditioning sets come first: two graphs that differ do so early.
+    """
     arrows = [(tail, child) for tail in mag.nodes for child in mag.children(tail)]
     hidden = []
     for a, b in map(sorted, mag.skeleton):
@@ -88,10 +92,7 @@ def independences(mag: AncestralGraph) -> frozenset[tuple[str, str, frozenset[st
             hidden.append(f"hidden {a} {b}")
             arrows += [(hidden[-1], a), (hidden[-1], b)]
     dag = PartialGraph((*mag.nodes, *hidden), frozenset(arrows))
-    return frozenset(
-        (a, b, frozenset(given))
-        for a, b in combinations(sorted(mag.nodes), 2)
-        for size in range(len(mag.nodes) - 1)
-        for given in combinations(sorted(set(mag.nodes) - {a, b}), size)
-        if is_d_separated(dag, a, b, frozenset(given))
-    )
+    for size in range(len(mag.nodes) - 1):
+        for given in map(frozenset, combinations(sorted(mag.nodes), size)):
+            for node in sorted(set(mag.nodes) - given):
+                yield node, given, find_d_connected(dag, node, given) & {*mag.nodes} - given

@@ -163,9 +163,11 @@ def discover_command(
     }
     if hidden:
         _refuse_with_hidden(stability=stability, resampled=replicates is not None, effects=bool(pairs))
-        return _find_hidden_causes(known, study, options, output, out, uncontrolled)
+        _find_hidden_causes(known, study, options, output, out, uncontrolled)
+        return
     with out.search_status("discover") as progress:
-        result = discover_from(known, study.plan, progress=progress, **options)
+        options["progress"] = progress
+        result = discover_from(known, study.plan, **options)
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
     say_hinges(out, result, without_sites)
@@ -216,7 +218,8 @@ def _find_hidden_causes(
     from fedcdh.reporting.result_files import write_result
 
     with out.search_status("discover") as progress:
-        result = discover_from(known, study.plan, hidden=True, progress=progress, **options)
+        options["progress"] = progress
+        result = discover_from(known, study.plan, hidden=True, **options)
     out.say(str(result), "")
     written = write_result(result, output, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from itertools import combinations
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.findings import ClientGroups
@@ -22,6 +21,21 @@ from fedcdh.protocols import DOMAIN
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+
+_UNIDENTIFIED = "effects are not identified where something unmeasured may be behind cause and outcome"
+_NOT_DRAWN = "pictures cannot show circles and ↔ yet"
+_REFUSED: Mapping[str, str] = {
+    "to_dag": "a DAG over the variables leaves out what is unmeasured",
+    "sample_dags": "tests give no probabilities of graphs",
+    "probability_of_change": "tests give no probabilities",
+    "drift": "a variable may have causes that are unmeasured, and differences of these look like its own",
+    "effect": _UNIDENTIFIED,
+    "effects": _UNIDENTIFIED,
+    "stability": "runs without single clients are compared by arrows and lines, and not yet by circles and ↔",
+    "report": _NOT_DRAWN,
+    "plot": _NOT_DRAWN,
+}
+"""What a `Discovery` has and this result refuses, and why."""
 
 
 @dataclass(frozen=True)
@@ -209,47 +223,16 @@ class AncestralDiscovery:
         """Return what a notebook shows: the text, whose marks no picture can get wrong."""
         return f"<pre>{escape(str(self))}</pre>"
 
-    # What is refused, because it needs a graph without hidden causes
-
-    def to_dag(self) -> NoReturn:
-        """Refuse: with hidden causes, no DAG over the variables stands for the study."""
-        _refuse("to_dag() gives a DAG over the variables, which leaves out what is unmeasured")
-
-    def sample_dags(self, n: int, seed: int = 0) -> NoReturn:
-        """Refuse: tests give no probabilities of graphs."""
-        _refuse("sample_dags() draws DAGs, which leave out what is unmeasured")
-
-    def drift(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the causes of a variable are not all known."""
-        _refuse("drift() describes mechanisms by the causes of a variable, some of which may be unmeasured")
-
-    def effect(self, cause: str, outcome: str, **_: Any) -> NoReturn:
-        """Refuse: an adjustment set of a partial ancestral graph is not searched for."""
-        _refuse(f"the effect of {cause} on {outcome} is not identified: something unmeasured may be behind both")
-
-    def effects(self, **_: Any) -> NoReturn:
-        """Refuse: an adjustment set of a partial ancestral graph is not searched for."""
-        _refuse("effects are not identified: something unmeasured may be behind cause and outcome")
-
-    def stability(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: searches without single clients are not yet compared by their marks."""
-        _refuse("stability() compares arrows and lines, and not yet circles and ↔")
-
-    def report(self, path: Path | str, **_: Any) -> NoReturn:
-        """Refuse: the report cannot draw circles and ↔."""
-        _refuse("the report cannot draw circles and ↔ yet")
-
-    def plot(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the picture cannot draw circles and ↔."""
-        _refuse("the picture cannot draw circles and ↔ yet")
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise SettingsError(
-        f"{reason}. With hidden causes, these work: print(result), result.graph.marks(a, b), result.edges(), and "
-        "fedcdh.write_result(result, folder), whose graph.dot Graphviz draws. For the rest, search without them",
-        parameter="hidden",
-    )
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse what a `Discovery` has and this result cannot have, and say why."""
+        if name in _REFUSED:
+            raise SettingsError(
+                f"{name} is not there with hidden causes: {_REFUSED[name]}. These work: print(result), "
+                "result.graph.marks(a, b), result.edges(), and fedcdh.write_result(result, folder), whose graph.dot "
+                "Graphviz draws. For the rest, search without hidden causes",
+                parameter="hidden",
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _count(number: int, thing: str) -> str:

@@ -29,6 +29,7 @@ from fedcdh.inference.degenerate_variables import (
     find_mostly_constant,
 )
 from fedcdh.protocols import DOMAIN, Progress
+from fedcdh.search.colliders import make_largest_p_decision
 from fedcdh.search.conditioning_sets import CachedTest
 from fedcdh.search.fci import MAX_POSSIBLE_SEPARATORS, AncestralSearchResult, HiddenCauseRules, search_pag
 from fedcdh.search.skeleton import SkeletonRules
@@ -105,6 +106,7 @@ class HiddenCauseSearch:
         rules = HiddenCauseRules(
             SkeletonRules(self.tests.always_given & {*nodes}, self.tests.removal, self.tests.max_batch_queries),
             self.tests.colliders(answers),
+            make_largest_p_decision(answers),
             max_possible_separators=MAX_POSSIBLE_SEPARATORS,
         )
         found = search_pag(

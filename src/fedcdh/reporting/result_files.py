@@ -98,8 +98,7 @@ def write_result(
     """
     if isinstance(result, AncestralDiscovery):
         _refuse_extras(stability or row_stability or effects)
-        settings = _settings_to_dict(result.settings)
-        return _write_all(folder, render_ancestral_files(result, settings, without_disclosure_control))
+        return _write_all(folder, _render_ancestral(result, without_disclosure_control))
     document = _build_document(result, stability, row_stability, without_disclosure_control, effects)
     contents = {
         "graph.txt": f"{result}\n",
@@ -129,7 +128,7 @@ def _write_all(folder: Path | str, contents: Mapping[str, str]) -> tuple[Path, .
 
 
 def render_result_json(
-    result: Findings,
+    result: Findings | AncestralDiscovery,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
@@ -164,7 +163,14 @@ def render_result_json(
     >>> json.loads(render_result_json(result))["changing"]
     ['medication', 'systolic_pressure']
     """
+    if isinstance(result, AncestralDiscovery):
+        _refuse_extras(stability or row_stability or effects)
+        return _render_ancestral(result, without_disclosure_control)["result.json"]
     return _to_text(_build_document(result, stability, row_stability, without_disclosure_control, effects))
+
+
+def _render_ancestral(result: AncestralDiscovery, without_disclosure_control: Collection[str] = ()) -> dict[str, str]:
+    return render_ancestral_files(result, _settings_to_dict(result.settings), without_disclosure_control)
 
 
 def _to_text(document: Mapping[str, Any]) -> str:
@@ -318,7 +324,7 @@ def _finite_or_none(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def render_edges_csv(result: Findings) -> str:
+def render_edges_csv(result: Findings | AncestralDiscovery) -> str:
     """Return the text of edges.csv: a header, and one row per pair of nodes.
 
     Parameters
@@ -339,6 +345,8 @@ def render_edges_csv(result: Findings) -> str:
     >>> render_edges_csv(result).splitlines()[0][:24]
     'source,target,mark,p_val'
     """
+    if isinstance(result, AncestralDiscovery):
+        return _render_ancestral(result)["edges.csv"]
     columns = [field.name for field in fields(Edge)]
     out = io.StringIO()
     writer = csv.writer(out)

@@ -24,7 +24,7 @@ from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN, Answer, IndependenceTest, Progress, Query
 from fedcdh.search.ancestral_rules import apply_ancestral_rules
-from fedcdh.search.colliders import ColliderRule, TripleDecision, separating_set_rule
+from fedcdh.search.colliders import ColliderRule, MiddleRule, TripleDecision, decide_by_separator, separating_set_rule
 from fedcdh.search.conditioning_sets import generate_queries, run_queries, select_most_independent
 from fedcdh.search.skeleton import Skeleton, SkeletonRules, find_skeleton
 
@@ -72,6 +72,8 @@ class HiddenCauseRules:
         Variables that are always given, the rule for removing edges, and the size of batches.
     colliders : ColliderRule
         The rule that decides unshielded triples.
+    middles : MiddleRule
+        The rule that decides about the last but one node of a discriminating path.
     selection : bool, default False
         Whether rows may have been selected by values of the variables.
     max_possible_separators : int, optional
@@ -86,6 +88,7 @@ class HiddenCauseRules:
 
     skeleton: SkeletonRules = _DEFAULT_RULES
     colliders: ColliderRule = separating_set_rule
+    middles: MiddleRule = decide_by_separator
     selection: bool = False
     max_possible_separators: int | None = None
 
@@ -153,7 +156,7 @@ def search_pag(
     graph, refused = _put_colliders(_start(skeleton.graph, knowledge), triples)
 
     def is_collider(d: str, a: str, b: str, c: str, /) -> bool:
-        return b not in skeleton.separators[frozenset((d, c))].query.given
+        return rules.middles(skeleton, frozenset((d, c)), b)
 
     graph = apply_ancestral_rules(graph, is_collider, selection=rules.selection)
     return AncestralSearchResult(graph, skeleton, triples, refused)
