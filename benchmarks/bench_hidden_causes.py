@@ -29,7 +29,17 @@ from fedcdh.graphs import AncestralGraph, PartialGraph, make_d_separation_test, 
 from fedcdh.graphs.ancestral_metrics import compare_ancestral
 from fedcdh.graphs.convert import pag_from_causal_learn
 from fedcdh.protocols import DOMAIN
-from fedcdh.search import HiddenCauseRules, SkeletonRules, search_pag, separating_set_rule
+from fedcdh.search import (
+    CachedTest,
+    HiddenCauseRules,
+    SkeletonRules,
+    make_largest_p_rule,
+    remove_all,
+    remove_consistent,
+    search_pag,
+    separating_set_rule,
+)
+from fedcdh.search.colliders import decide_by_separator, make_largest_p_decision
 
 HIDDEN = 2
 NOISES = ("gaussian", "exponential", "two bumps")
@@ -91,13 +101,17 @@ def find_hidden(study: HiddenStudy, *, alpha: float | None = None) -> AncestralG
     return fedcdh.discover(study.tables, hidden=True, alpha=alpha).graph
 
 
-def find_by_separators(study: HiddenStudy) -> AncestralGraph:
-    """Return what FCI finds with our test and the rule of PC for colliders: "our tests in a plain FCI"."""
+def find_with(study: HiddenStudy, *, largest_p: str) -> AncestralGraph:
+    """Return what FCI finds with our test, and the rule of the largest p-value for some decisions or none."""
     plan = fedcdh.StudyPlan.from_tables(study.tables)
     cohort = fedcdh.add_up([fedcdh.summarize(table, plan, name) for name, table in study.tables.items()], plan)
-    tests = METHODS["constraint"].search
-    test, _ = tests.statistics(cohort, Settings("constraint"))
-    rules = HiddenCauseRules(SkeletonRules(frozenset({DOMAIN})), separating_set_rule)
+    statistics = METHODS["constraint"].search.statistics
+    test = CachedTest(statistics(cohort, Settings("constraint"))[0])
+    rules = HiddenCauseRules(
+        SkeletonRules(frozenset({DOMAIN}), remove_consistent if largest_p else remove_all),
+        make_largest_p_rule(test) if "triples" in largest_p else separating_set_rule,
+        make_largest_p_decision(test) if "paths" in largest_p else decide_by_separator,
+    )
     return search_pag((DOMAIN, *study.names), test, 0.05, rules=rules).graph
 
 
@@ -121,7 +135,9 @@ PROGRAMS: Mapping[str, Callable[[HiddenStudy], AncestralGraph]] = {
     "hidden": find_hidden,
     "hidden, alpha 0.01": partial(find_hidden, alpha=0.01),
     "hidden, alpha 0.1": partial(find_hidden, alpha=0.1),
-    "our test, plain FCI": find_by_separators,
+    "our test, plain FCI": partial(find_with, largest_p=""),
+    "largest p of triples": partial(find_with, largest_p="triples"),
+    "largest p of paths": partial(find_with, largest_p="paths"),
     "FCI, pooled": partial(find_causal_learn, centred=False),
     "FCI, centred": partial(find_causal_learn, centred=True),
     "default": find_default,

@@ -4,9 +4,13 @@ import random
 
 from ancestral_oracle import observed_test, pag_by_enumeration, pag_of_mag, random_hidden
 
+from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.latent_projection import project_to_mag
-from fedcdh.protocols import DOMAIN
-from fedcdh.search.fci import HiddenCauseRules, search_pag
+from fedcdh.protocols import DOMAIN, Answer
+from fedcdh.search.colliders import make_largest_p_decision, make_largest_p_rule
+from fedcdh.search.conditioning_sets import CachedTest
+from fedcdh.search.edge_removal import remove_consistent
+from fedcdh.search.fci import MAX_POSSIBLE_SEPARATORS, HiddenCauseRules, search_pag
 from fedcdh.search.skeleton import SkeletonRules
 
 
@@ -64,3 +68,33 @@ def test_selected_rows_leave_tails():
         assert found == pag_of_mag(mag, selection=True), f"seed {seed}"
         for ends, mark in found.end_marks.items():
             assert mark in ("circle", mag.end_marks[ends]), f"seed {seed}"
+
+
+def test_rules_that_ask_more_queries_find_the_same_with_a_perfect_test():
+    for seed in range(60):
+        _, dag, _, mag = study(seed, most=9)
+        test = observed_test(dag)
+        rules = HiddenCauseRules(colliders=make_largest_p_rule(test), middles=make_largest_p_decision(test))
+        assert search_pag(mag.nodes, test, 0.05, rules=rules).graph == pag_of_mag(mag), f"seed {seed}"
+
+
+def test_answers_at_random_still_give_a_graph_with_the_domain_as_a_cause():
+    for seed in range(40):
+        rng = random.Random(seed)
+        nodes = (DOMAIN, *"abcdef"[: rng.randint(2, 6)])
+
+        def test(queries, /, rng=rng):
+            return [Answer(query, 0.0, rng.random() ** 3, 9) for query in queries]
+
+        answers = CachedTest(test)
+        rules = HiddenCauseRules(
+            SkeletonRules(frozenset({DOMAIN}), remove_consistent),
+            make_largest_p_rule(answers),
+            make_largest_p_decision(answers),
+            max_possible_separators=MAX_POSSIBLE_SEPARATORS,
+        )
+        known = Knowledge(forbidden=[("a", "b")])
+        graph = search_pag(nodes, answers, 0.1, known, rules=rules).graph
+        assert all(graph.marks(DOMAIN, node) == ("tail", "arrow") for node in graph.neighbours(DOMAIN))
+        if graph.is_adjacent("a", "b"):
+            assert graph.marks("a", "b")[0] == "arrow"  # a does not cause b

@@ -16,6 +16,7 @@ from fedcdh.discovery.degenerate_search import (
     follow_copies,
     without_causes,
 )
+from fedcdh.discovery.residual_rounds import ResidualDirections
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.ancestral_graph import AncestralGraph, Mark
@@ -139,7 +140,7 @@ def choose_tests(search: Search) -> HiddenCauseSearch:
     Parameters
     ----------
     search : Search
-        The search of a method.
+        The search of a method. Where it asks about residuals after its tests, the tests are taken.
 
     Returns
     -------
@@ -151,6 +152,8 @@ def choose_tests(search: Search) -> HiddenCauseSearch:
     SettingsError
         If the search is not one by tests.
     """
+    if isinstance(search, ResidualDirections):
+        return choose_tests(search.search)
     if not isinstance(search, ConstraintSearch):
         raise SettingsError(
             f"found a {type(search).__name__}; expected a search by tests; choose method 'constraint'",
