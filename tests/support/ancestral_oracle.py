@@ -59,11 +59,16 @@ def pag_by_enumeration(mag: AncestralGraph) -> AncestralGraph:
     """List all MAGs without selection that are equivalent, and keep the marks on which they agree."""
     pairs = sorted(sorted(pair) for pair in mag.skeleton)
     model = list(independences(mag))
+    colliders = [
+        ((a, z, b), mag.end_marks[a, z] == mag.end_marks[b, z] == "arrow") for a, z, b in find_unshielded_triples(mag)
+    ]
     members = []
     for kinds in product(("→", "←", "↔"), repeat=len(pairs)):
         marks = {}
         for (a, b), kind in zip(pairs, kinds, strict=True):
             marks |= {(a, b): "tail" if kind == "←" else "arrow", (b, a): "tail" if kind == "→" else "arrow"}
+        if any((marks[a, z] == marks[b, z] == "arrow") != found for (a, z, b), found in colliders):
+            continue  # equivalent graphs have the same unshielded colliders
         if DOMAIN in mag.nodes and any(marks[child, DOMAIN] != "tail" for child in mag.neighbours(DOMAIN)):
             continue
         other = AncestralGraph(mag.nodes, marks)

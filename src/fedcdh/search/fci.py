@@ -150,13 +150,14 @@ def search_pag(
     skeleton = find_skeleton(nodes, test, alpha, NO_KNOWLEDGE, max_conditioning_size, progress, rules.skeleton)
     first = _put_colliders(_start(skeleton.graph, knowledge), separating_set_rule(skeleton, NO_KNOWLEDGE))[0]
     possible = find_possible_separators(first, rules.max_possible_separators)
-    neighbourly = frozenset(skeleton.separators)
+    neighbourly, levels = frozenset(skeleton.separators), skeleton.queries_per_level
     skeleton = _test_possible_separators(skeleton, possible, test, alpha, max_conditioning_size, progress, rules)
-    triples = _decide_triples(skeleton, neighbourly, rules.colliders)
+    decided = replace(skeleton, queries_per_level=levels)  # rules that ask more make sets as large as neighbours needed
+    triples = _decide_triples(decided, neighbourly, rules.colliders)
     graph, refused = _put_colliders(_start(skeleton.graph, knowledge), triples)
 
     def is_collider(d: str, a: str, b: str, c: str, /) -> bool:
-        return rules.middles(skeleton, frozenset((d, c)), b)
+        return rules.middles(decided, frozenset((d, c)), b)
 
     graph = apply_ancestral_rules(graph, is_collider, selection=rules.selection)
     return AncestralSearchResult(graph, skeleton, triples, refused)
@@ -279,7 +280,8 @@ def _test_possible_separators(
             for pair, answer in strongest.items()
             if pair not in removed
         }
-        counts += [len(queries)] if queries else []
+        counts += [0] * (size + 1 - len(counts) if queries else 0)
+        counts[min(size, len(counts) - 1)] += len(queries)
         size += 1
     return replace(skeleton, graph=graph, separators=separators, strongest=strongest, queries_per_level=tuple(counts))
 
