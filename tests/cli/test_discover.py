@@ -44,11 +44,11 @@ def test_the_order_of_files_and_settings_that_change_nothing_change_no_byte(stud
 
 def test_the_limits_of_what_is_drawn_are_options(study, tmp_path, capsys):
     arguments = ["discover", str(study / "study.plan.json"), *summaries(study), "-o", str(tmp_path / "r")]
-    limits = ["--min-probability", "0.6", "--min-arrow-probability", "0.9", "--min-effect", "0.5"]
+    limits = ["--min-probability", "0.6", "--min-arrow-probability", "0.9", "--min-effect", "0.9"]
     assert main([*arguments, *limits]) == 0
     settings = json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["settings"]
     assert (settings["min_probability"], settings["min_arrow_probability"]) == (0.6, 0.9)
-    assert settings["min_effect"] == 0.5
+    assert settings["min_effect"] == 0.9
     assert "too weak to be drawn" in capsys.readouterr().out
     assert main([*arguments, "--min-probability", "0.3"]) == 2
     assert "(option --min-probability)" in capsys.readouterr().err

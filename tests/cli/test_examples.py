@@ -91,6 +91,24 @@ def play_secure_sum(folder: Path, rounds: list[str]) -> None:
                     shutil.copy(answer, folder / "rounds" / answer.name)
 
 
+def rename_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the study again with the names of variables that the examples of effects have."""
+    names = {"v1": "treated", "v2": "stay", "v3": "age", "v4": "stage"}
+    for site in SITES:
+        monkeypatch.setenv("FEDCDH_LEDGER", str(folder / "stays" / site / "releases.jsonl"))
+        path = Path(data_of(folder / "study", site))
+        heading, rows = path.read_text().split("\n", 1)
+        renamed = ",".join(names.get(name, name) for name in heading.split(","))
+        path.write_text(f"{renamed}\n{rows}")
+        run("profile", path, "--client", site, "--key", f"{site}.key", "-q")
+    run("plan", *(f"{site}.profile.json" for site in SITES), "-q")
+    for site in SITES:
+        monkeypatch.setenv("FEDCDH_LEDGER", str(folder / "stays" / site / "releases.jsonl"))
+        data = data_of(folder / "study", site)
+        run("summarize", "study.plan.json", data, "--client", site, "--key", f"{site}.key", "-q")
+    run("discover", "study.plan.json", *(f"{site}.summary" for site in SITES), "-q")
+
+
 def prepare(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Bring the folder to where the command of an example is the next one to run."""
     if words[0] == "ledger":
@@ -110,6 +128,8 @@ def prepare(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
         play_secure_sum(folder, ["1-terms.json"])
     elif words[:2] == ["rounds", "answer"]:
         write_request(folder)
+    elif words[0] == "effect" and "treated" in words:
+        rename_variables(folder, monkeypatch)
 
 
 @pytest.mark.parametrize("line", examples())

@@ -79,7 +79,7 @@ def test_what_is_open_is_said_and_listed():
     assert weighted.probability_of_effect == pytest.approx(1 - weights["to v1"] / sum(weights.values()))
     assert weighted.probability_positive == pytest.approx(weighted.probability_of_effect, abs=1e-6)
     known = estimate_effect(NUMBERS, OPEN, "v2", "v3", knowledge=Knowledge(required=[("v1", "v2"), ("v2", "v3")]))
-    assert [one.adjusted_for for one in known.possible] == [("v1",)]
+    assert (known.identifiable, known.adjusted_for) == (True, ())
 
 
 def test_the_sum_over_sites_gives_the_common_effect_only():

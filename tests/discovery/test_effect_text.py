@@ -2,8 +2,9 @@
 
 import pytest
 
-from fedcdh.discovery.effect import ClientEffect, Effect, PossibleEffect
+from fedcdh.discovery.effect import ClientEffect, Effect, EffectTable, PossibleEffect
 from fedcdh.discovery.effect_text import format_effect, format_number, render_effect_html, summarise_effect
+from fedcdh.inference.effects.pooling import Heterogeneity
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,28 @@ def test_names_are_escaped_and_sites_without_a_value_have_a_word():
     assert "&lt;x&gt;" in page
     assert "unknown" in page
     assert "north: too few rows for this regression, 3 rows" in format_effect(effect)
+
+
+def test_tables_of_effects_have_a_word_for_what_is_not_known():
+    effects = EffectTable(
+        [
+            Effect("dose", "stay", "total", 1.0, (0.5, 1.5), (), True, standardised=0.25),
+            Effect("sex", "ward", "total", None, None, None, False, "a line", levels=("f", "m"), outcome_level="b"),
+        ]
+    )
+    assert effects == tuple(effects)
+    assert [line.split("  ")[0] for line in str(effects).splitlines()] == ["cause", "dose", "sex (f to m)"]
+    assert "not identifiable" in str(effects)
+    assert "<table>" in effects._repr_html_()
+    assert str(EffectTable()) == "by the graph, no variable has an effect on another"
+
+
+def test_a_notebook_shows_what_is_possible_and_how_sites_differ():
+    possible = (PossibleEffect(0.0, (0.0, 0.0), None, 0.7), PossibleEffect(1.0, (0.5, 1.5), ("age",), 0.3))
+    effect = Effect("x", "y", "total", None, None, None, False, "a line is open", possible=possible)
+    html = render_effect_html(effect)
+    assert "no path to the outcome" in html
+    assert "0.5 to 1.5" in html
+    assert "0.70" in html
+    differing = Effect("x", "y", "total", 1.0, (0, 2), (), True, heterogeneity=Heterogeneity(6.6, 4, 0.16, 0.4, 0.1))
+    assert "I² = 40%" in render_effect_html(differing)

@@ -28,6 +28,7 @@ from benchmarks.attacks import (
     residual_sums,
     residuals,
     row_dependence,
+    second_sums,
     secure_sum_terms,
     set_back,
     surrogate,
@@ -171,6 +172,21 @@ def test_a_row_of_high_leverage_by_several_variables_is_refused():
 )
 def test_a_site_that_was_set_back_opens_a_summary_only_with_its_whole_disk(part, back, opened):
     assert set_back.open_victim(5, 3, back, part, 0) == opened
+
+
+@pytest.mark.parametrize("kind", second_sums.LATER_PLANS)
+def test_more_after_a_secure_sum_reads_a_site_off_and_is_refused(kind):
+    apart, together = (second_sums.attack(kind, 4, 1000, 0, ledgers) for ledgers in ("new", "one"))
+    assert apart.succeeded
+    assert not together.got
+    assert "secure sum" in together.refusal or "under masks" in together.refusal
+
+
+def test_the_attack_by_plain_summaries_fails_where_it_succeeds(monkeypatch, capsys):
+    monkeypatch.setattr("fedcdh.privacy.ledger.gate.check_plain_after_sum", lambda new, earlier: None)
+    monkeypatch.setattr("sys.argv", ["second_sums", "--seeds", "1", "--sites", "4"])
+    assert second_sums.main() == 1
+    assert "no history" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", noisy_plans.QUESTIONS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fedcdh
 from fedcdh.errors import DataError
 from fedcdh.summaries.profiles import profile
-from fedcdh.summaries.unusable_columns import find_steps
+from fedcdh.summaries.unusable_columns import describe_labels, find_steps
 
 ROWS = 250
 RNG = np.random.default_rng(2)
@@ -91,3 +91,17 @@ def test_a_column_of_one_client_can_be_excluded():
 
 def test_few_rows_prove_nothing():
     assert profile({"x": np.arange(50.0), "g": [f"g{k}" for k in range(50)]}, "north").rows == 50
+
+
+def test_texts_of_many_digits_are_identifiers_also_beside_others():
+    numbers = [f"{10**24 + 7919 * n}" for n in range(150)]
+    with pytest.raises(DataError, match=r"'id'.*16 digits or more, as identifiers do"):
+        profile({"id": ["x", *numbers]}, "north")
+    assert describe_labels(150, numbers) == "its whole numbers have 16 digits or more, as identifiers do"
+
+
+def test_numbers_with_thousands_separators_that_are_texts_get_advice():
+    costs = [f"{1000 + 7 * (n % 40):,}" for n in range(150)]
+    with pytest.raises(DataError, match=r"'cost'.*thousands separators as texts; convert it to numbers"):
+        profile({"cost": costs}, "north")
+    assert profile({"cost": costs}, "north", kinds={"cost": "categorical"}).columns["cost"].kind == "categorical"

@@ -70,6 +70,8 @@ def show_plan(out: Output, study: Study) -> None:
     if (noise := study.plan.noise) is not None:
         who = "every site" if not noise.distributed else f"all sites together, {noise.honest} of them honestly"
         out.say(f"Noise: epsilon {noise.epsilon:g}, delta {noise.delta:g}, added by {who}.")
+    if study.plan.missing == "impute":
+        out.say("Missing values: a site draws a value for each, by a model of its own rows; tests count fewer rows.")
     if study.plan.max_rounds:
         out.say(
             f"Further rounds: a site answers up to {study.plan.max_rounds} requests after its summary, with "
@@ -266,6 +268,8 @@ def _show_header(out: Output, file: Path, header: SummaryHeader, length: int, si
         f"{header.rows_read} rows were read, {header.rows} used, {dropped} left out; missing values: {gaps}.",
         f"It holds {header.entries} sums over all rows used: of {header.columns} features and of their products.",
     )
+    if max(header.missing.values(), default=0) > dropped:
+        out.say("Where a value was missing, the site drew one, by a model of its own rows.")
     if header.replicate:
         out.say("Its rows were resampled: each counts 0, 1, 2, ... times. It cannot replace the summary itself.")
     if header.noise:

@@ -39,6 +39,7 @@ KINDS = (
         "a plan", b"fedcdh-study-", "The plan comes first: fedcdh summarize PLAN DATA..., fedcdh discover PLAN ..."
     ),
 )
+_FOLDER = FileKind("a folder", b"", "Name the file itself.")
 _TABLE = FileKind("a table", b"", "Tables follow the plan: fedcdh summarize PLAN DATA... --client NAME.")
 
 
@@ -46,6 +47,8 @@ def recognise_file(path: Path) -> FileKind | None:
     """Return what a file is by its first bytes or its name; None if it is unknown, or cannot be read."""
     if path.name.lower().endswith(TABLE_SUFFIXES):
         return _TABLE
+    if path.is_dir():
+        return _FOLDER
     try:
         with path.open("rb") as file:
             head = file.read(MAX_HEAD_BYTES)
@@ -55,11 +58,11 @@ def recognise_file(path: Path) -> FileKind | None:
     return next((kind for kind in KINDS if marked and kind.marker in head), None)
 
 
-def refuse_other_kind(path: Path, expected: str, refuse: Callable[[str], FedCDHError]) -> None:
-    """Raise an error if a file is known to be of another kind than a command expects in its place."""
+def refuse_other_kind(path: Path, expected: str, refuse: Callable[[str], FedCDHError], order: str = "") -> None:
+    """Raise an error if a file is known to be of another kind than a command expects in its place; advise an order."""
     found = recognise_file(path)
     if found is not None and found.name not in expected:
         raise refuse(
             f"{to_single_line(str(path))} is {found.name}; expected {expected} in its place. Were two arguments "
-            f"exchanged? {found.order}"
+            f"exchanged? {order or found.order}"
         )

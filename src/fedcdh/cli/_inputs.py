@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
@@ -19,6 +19,8 @@ from fedcdh.messages.summary_header import LENGTH_PREFIX
 
 MAX_SMALL_FILE_BYTES = 1 << 20
 """Bytes of files that people write, such as declarations."""
+MAX_REFUSALS = 20
+"""Files that cannot be used and are named one by one."""
 _RUNNING_SUM_PREFIX = b'{"__metadata__":{"fedcdh":"{\\"added\\":['
 """First bytes of the header of a running sum; its format follows a list of any length."""
 
@@ -32,6 +34,23 @@ def naming_file(path: Path) -> Iterator[None]:
         if str(path) in str(problem):
             raise
         raise type(problem)(f"{to_single_line(str(path))}: {problem}", parameter=problem.parameter) from None
+
+
+def refuse_files(refused: Sequence[tuple[Path, FedCDHError]]) -> None:
+    """Raise one error about all files that cannot be used, since each takes a letter to a site."""
+    if not refused:
+        return
+    if len(refused) == 1:
+        raise refused[0][1]
+    shown = [to_single_line(describe_refusal(path, problem)) for path, problem in refused[:MAX_REFUSALS]]
+    more = [f"... and {len(refused) - MAX_REFUSALS} more"] if len(refused) > MAX_REFUSALS else []
+    heading = f"{len(refused)} files cannot be used:"
+    raise type(refused[0][1])("\n- ".join([heading, *shown, *more]))
+
+
+def describe_refusal(path: Path, problem: FedCDHError) -> str:
+    """Return the text of an error about a file, with the file's name."""
+    return problem.message if str(path) in problem.message else f"{path}: {problem.message}"
 
 
 def refuse_running_sum(content: bytes) -> None:

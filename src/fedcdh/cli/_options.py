@@ -94,6 +94,12 @@ RecipeFiles = Annotated[
     list[Path] | None,
     typer.Option("--recipes", help="Recipes that a site asks for (fedcdh advise -o); may be repeated.", metavar="FILE"),
 ]
+ExcludedColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude", help="Column that is no variable, such as an identifier; may be repeated.", metavar="NAME"
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -130,7 +136,7 @@ def open_data(
     from fedcdh.errors import DataError
 
     for name in files:
-        refuse_other_kind(Path(name), "a table", DataError)
+        refuse_other_kind(Path(name), "a table or a folder", DataError)
     return open_tables(
         files, rename=read_column_map(column_map) if column_map else None, style=style, progress=progress
     )

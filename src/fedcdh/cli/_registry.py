@@ -62,7 +62,9 @@ COMMANDS = {
     "effect": CommandEntry(
         "fedcdh.cli.effect:effect_command", "Show how much one variable affects another.", COORDINATOR
     ),
-    "report": CommandEntry("fedcdh.cli.report:report_command", "Make an HTML report of a result.", COORDINATOR),
+    "report": CommandEntry(
+        "fedcdh.cli.report:report_command", "Make an HTML report of a result, or letters to sites.", COORDINATOR
+    ),
     "rounds": CommandEntry(
         "fedcdh.cli._registry:ROUNDS", "Adaptive rounds by file: ask sites again, or answer.", COORDINATOR
     ),

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from fedcdh._io.storage import read_regular_file
 from fedcdh._io.text import abbreviate_list
-from fedcdh.cli._console import Output, to_single_line
+from fedcdh.cli._console import Output
 from fedcdh.cli._file_kinds import refuse_other_kind
-from fedcdh.cli._inputs import naming_file, refuse_running_sum
+from fedcdh.cli._inputs import naming_file, refuse_files, refuse_running_sum
 from fedcdh.cli._keys import check_signer, find_signer
 from fedcdh.errors import DuplicateClientError, FedCDHError, SummaryFormatError
+from fedcdh.federation.streaming.received_files import describe_received_file
 from fedcdh.messages.aggregate_file import AggregateMessage, is_aggregate, max_aggregate_bytes, unpack_aggregate
 from fedcdh.messages.signing import key_fingerprint
 from fedcdh.messages.study_file import Study
@@ -27,8 +26,6 @@ from fedcdh.summaries.validation import admit_summaries
 
 SUMMARY_PATTERN = "*.summary"
 """The files of a folder that are read."""
-MAX_REFUSALS = 20
-"""Files that cannot be used and are named one by one."""
 _MAX_SINGLE_NOTES = 5  # notes of one kind that are printed one by one
 
 
@@ -117,28 +114,13 @@ def _list_clients(found: Iterable[tuple[Path, str]]) -> str:
     return abbreviate_list((client for _, client in found), _MAX_SINGLE_NOTES)
 
 
-def refuse_files(refused: Sequence[tuple[Path, FedCDHError]]) -> None:
-    """Raise one error about all files that cannot be used, since each takes a letter to a site."""
-    if not refused:
-        return
-    if len(refused) == 1:
-        raise refused[0][1]
-    shown = [to_single_line(describe_refusal(path, problem)) for path, problem in refused[:MAX_REFUSALS]]
-    more = [f"... and {len(refused) - MAX_REFUSALS} more"] if len(refused) > MAX_REFUSALS else []
-    heading = f"{len(refused)} files cannot be used:"
-    raise type(refused[0][1])("\n- ".join([heading, *shown, *more]))
-
-
-def describe_refusal(path: Path, problem: FedCDHError) -> str:
-    """Return the text of an error about a file, with the file's name."""
-    return problem.message if str(path) in problem.message else f"{path}: {problem.message}"
-
-
 def refuse_resent(senders: Mapping[str, Sequence[Path]]) -> None:
     """Refuse two summaries of one client; name both files and their dates, from which people see the latest."""
     if not (twice := {client: paths for client, paths in senders.items() if len(paths) > 1}):
         return
-    lines = [f"{client!r}: {' and '.join(map(_describe_file, paths))}" for client, paths in sorted(twice.items())]
+    lines = [
+        f"{client!r}: {' and '.join(map(describe_received_file, paths))}" for client, paths in sorted(twice.items())
+    ]
     raise DuplicateClientError(
         "More than one summary came of "
         + "; of ".join(lines)
@@ -146,13 +128,6 @@ def refuse_resent(senders: Mapping[str, Sequence[Path]]) -> None:
         "itself), "
         "and move the other away"
     )
-
-
-def _describe_file(path: Path) -> str:
-    content = path.read_bytes()
-    when = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    rows = read_summary_header(content).rows
-    return f"{path} (written {when}, {rows} rows, SHA-256 {hashlib.sha256(content).hexdigest()[:12]})"
 
 
 def leave_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -16,6 +17,7 @@ from fedcdh.cli._options import (
     Decimal,
     Delimiter,
     Encoding,
+    ExcludedColumns,
     MaxMissingShare,
     MissingMarkers,
     PolicyFile,
@@ -56,6 +58,7 @@ def advise_command(
         str | None,
         typer.Option(help="Columns of the study, without a plan.", metavar="A,B,...", show_default="all columns"),
     ] = None,
+    exclude: ExcludedColumns = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,7 +111,7 @@ def advise_command(
         source = open_data(data, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         if output is not None:
             refuse_input_as_output(output, [*([first] if first else []), *(file.path for file in source.files)])
-        columns = _Columns(split_names(variables), kind, recipes, feature_columns)
+        columns = _Columns(split_names(variables), kind, recipes, feature_columns, exclude or ())
         advice = _advise(source, first, context, columns)
         narrow = _advise_with_few_columns(source, first, context, columns, advice)
     show_advice(out, advice)
@@ -135,12 +138,13 @@ class _Columns(NamedTuple):
     kind: list[str] | None
     recipes: list[Path] | None
     features: int | None = None
+    exclude: Sequence[str] = ()
 
 
 def _split_files(files: list[str]) -> tuple[Path | None, list[str]]:
     """Return the plan or declaration that comes first, if there is one, and the data."""
     first = Path(files[0])
-    if first.suffix.lower() not in (".json", ".toml"):
+    if first.suffix.lower() not in (".json", ".toml") or first.name.lower().endswith(".query.toml"):
         return None, files
     if len(files) == 1:
         raise SettingsError(f"{first} was given without data. Name the data of this site after it.")
@@ -163,6 +167,7 @@ def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, col
     from fedcdh.cli._advice import declared_levels, read_declaration
     from fedcdh.cli._inputs import read_study
     from fedcdh.cli.profile import declared_columns, parse_kind
+    from fedcdh.data.excluded_columns import exclude_columns
     from fedcdh.federation.planning.declaration import Declaration
     from fedcdh.privacy.advice import advise, advise_from_profile
     from fedcdh.summaries.features import Hermite
@@ -171,9 +176,9 @@ def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, col
 
     given = {name: parse_kind(name, text) for name, text in parse_pairs(columns.kind, "--kind", "NAME=KIND").items()}
     if first is not None and first.suffix.lower() == ".json":
-        if columns.names or given or columns.recipes or columns.features:
+        if columns.names or given or columns.recipes or columns.features or columns.exclude:
             raise SettingsError(
-                "A plan has columns, kinds, recipes and features. Leave --variables, --kind, --recipes and "
+                "A plan has columns, kinds, recipes and features. Leave --variables, --exclude, --kind, --recipes and "
                 "--feature-columns out."
             )
         study, signer = read_study(first)
@@ -181,6 +186,7 @@ def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, col
         return advise(source, study.plan, context)
     declared = read_declaration(first, columns.recipes) or Declaration()
     names, kinds, recipes = declared_columns(declared, columns.names, given)
+    kinds, recipes = exclude_columns(source, columns.exclude, kinds, recipes)
     found = profile(source, context.client, variables=names, kinds=kinds, recipes=recipes)
     family = DEFAULT_FAMILY if columns.features is None else Hermite(columns.features)
     return advise_from_profile(source, found, context, declared_levels(declared), family=family)

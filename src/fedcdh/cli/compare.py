@@ -10,10 +10,12 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, Quiet
-from fedcdh.errors import SettingsError
+from fedcdh.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from fedcdh.graphs.metrics import Score
+
+_ORDER = "The result comes first: fedcdh compare RESULT TRUTH."
 
 
 @report_errors
@@ -36,6 +38,7 @@ def compare_command(
     from fedcdh.reporting.result_files import read_graph_claims
 
     out = Output(quiet, as_json)
+    _refuse_exchanged(result, truth)
     found, true = read_graph_claims(result), read_graph_claims(truth)
     try:
         scores = compare(found.arrows, true.arrows, found.lines)
@@ -50,6 +53,21 @@ def compare_command(
         [(name, s.correct, s.claimed, s.true, s.precision, s.recall, s.f1, s.shd) for name, s in rows.items()],
     )
     out.result({name: score_document(score) for name, score in rows.items()})
+
+
+def _refuse_exchanged(result: Path, truth: Path) -> None:
+    """Refuse files that are neither a result nor a graph, and the true graph in the place of the result."""
+    from fedcdh.cli._file_kinds import recognise_file, refuse_other_kind
+
+    files = [path / "result.json" if path.is_dir() else path for path in (result, truth)]
+    for path in files:
+        refuse_other_kind(path, "a result or the true graph", DataError, _ORDER)
+    kinds = [recognise_file(path) for path in files]
+    if kinds[0] is None and kinds[1] is not None:
+        raise DataError(
+            f"{files[1]} is {kinds[1].name}; expected the true graph in its place, since {files[0]} is no result. Were "
+            f"two arguments exchanged? {_ORDER}"
+        )
 
 
 def score_document(score: Score) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def discover_command(
 
       fedcdh discover study.plan.json *.summary --ask rounds/ -o result/
 
-      fedcdh discover study.plan.json *.summary --without east
+      fedcdh discover study.plan.json *.summary --without coast
 
       fedcdh discover study.plan.json *.summary --hidden -o result-hidden/
     """
@@ -281,10 +281,10 @@ def read_received(
         return opened, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
     messages, replicates = leave_out(*reader.read_all(paths, out), left_out, out)
+    check_replicates_have_summaries(replicates, messages)
     present = {client for message in messages for client in message.summary.clients}
     if messages:
         refuse_missing(present, study.plan, left_out, plan, f"fedcdh discover {plan} ...")
-    check_replicates_have_summaries(replicates, messages)
     cohort = admit_messages(messages, study.plan, out, left_out)
     uncontrolled = {client for _, client in reader.uncontrolled if client not in left_out} | {
         each.client for each in replicates if not each.disclosure_control

@@ -97,13 +97,13 @@ def _show(out: Output, document: dict[str, Any], effects: list[Effect], cause: s
 
 def _list(out: Output, effects: list[Effect]) -> None:
     """Print a table of effects."""
+    from fedcdh.discovery.effect_text import describe_unidentified, name_ends
+
     rows = []
     for effect in effects:
         low, high = effect.interval or (None, None)
-        state = "" if effect.identifiable else "not identifiable"
-        cause = effect.cause if effect.levels is None else f"{effect.cause} ({effect.levels[0]} to {effect.levels[1]})"
-        outcome = effect.outcome if effect.outcome_level is None else f"{effect.outcome} = {effect.outcome_level}"
-        rows.append((cause, outcome, effect.value, low, high, effect.standardised, state))
+        state = "" if effect.identifiable else describe_unidentified(effect)
+        rows.append((*name_ends(effect), effect.value, low, high, effect.standardised, state))
     if rows:
         out.table(("cause", "outcome", "effect", "low", "high", "in standard deviations", "note"), rows)
     out.say("" if rows else "The graph connects no such variables: all these effects are 0.")

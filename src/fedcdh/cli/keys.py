@@ -64,10 +64,11 @@ def new_command(
     """
     from fedcdh._io.storage import write_atomically
     from fedcdh.messages.signing import SigningKey, key_fingerprint
+    from fedcdh.privacy.ledger.ledger_file import settings_folder
 
     out = Output(quiet, as_json)
     private, public = _key_files(output)
-    if output is not None and not output.parent.is_dir():
+    if output is not None and not output.parent.is_dir() and output.parent != settings_folder():
         raise SettingsError(
             f"The folder {output.parent} does not exist, so no key is written there: a private key belongs to a place "
             "that you chose. Correct the path, or make the folder first."

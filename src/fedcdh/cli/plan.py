@@ -11,7 +11,7 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Quiet, RecipeFiles, parse_pairs
-from fedcdh.errors import PlanError, SettingsError
+from fedcdh.errors import FedCDHError, PlanError, SettingsError
 
 if TYPE_CHECKING:
     from fedcdh.federation.planning.declaration import Declaration
@@ -102,6 +102,13 @@ def plan_command(
     max_rows_per_client: Annotated[
         int, typer.Option(help="Largest number of rows of one site; 0 for no limit.", metavar="N")
     ] = 0,
+    missing: Annotated[
+        Literal["complete", "impute"] | None,
+        typer.Option(
+            help="What a site does with rows in which a value is missing: leave them out, or draw a value.",
+            show_default="complete, or as declared",
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -150,11 +157,10 @@ def plan_command(
 
       fedcdh plan --declare variables.toml --epsilon 1 --expected-rows 20000 -o noisy.plan.json
 
-      fedcdh plan --like study.plan.json --without east --with west -o later.plan.json
+      fedcdh plan --like study.plan.json --without coast --with west -o later.plan.json
     """
     from fedcdh.cli import _later_plans as later_plans
     from fedcdh.cli._advice import read_declaration
-    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.cli._inputs import expand_paths
     from fedcdh.cli._keys import load_signing_key, read_public_key
     from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output
@@ -198,8 +204,6 @@ def plan_command(
             "Profiles were given together with --epsilon. Profiles are exact numbers about the rows, which the noise "
             "does not cover. Describe all variables in a declaration (--declare) instead."
         )
-    for path in paths:
-        refuse_other_kind(path, "a profile", PlanError)
     refuse_input_as_output(output, [*paths, *([declare] if declare else []), *(recipes or ())])
     check_replaceable(output, "plan")
     declaration = read_declaration(declare, recipes)
@@ -213,6 +217,7 @@ def plan_command(
         study.plan,
         study=name,
         max_rows_per_client=max_rows_per_client,
+        missing=missing or study.plan.missing,
         noise=noise,
         max_rounds=rounds,
         max_bytes=most,
@@ -253,17 +258,21 @@ def _make_study(
     noisy: bool,
 ) -> Study:
     """Plan the study that profiles and declaration describe."""
-    from fedcdh.cli._inputs import read_profile
+    from fedcdh.cli._inputs import read_profile, refuse_files
     from fedcdh.discovery.methods import get_method
     from fedcdh.federation.planning.study_from_profiles import plan_study
     from fedcdh.summaries.features import bounded
     from fedcdh.summaries.plan import DEFAULT_CLIP
 
-    messages = []
+    messages, refused = [], []
     with out.file_progress("reading profiles", len(paths)) as progress:
         for number, path in enumerate(paths, start=1):
-            messages.append(read_profile(path))
             progress(number)
+            try:
+                messages.append(read_profile(path))
+            except FedCDHError as problem:
+                refused.append((path, problem))
+    refuse_files(refused)
     family = get_method(method).family(0) if method is not None else None
     clip = bounded.BOUNDED_CLIP if noisy else DEFAULT_CLIP
     return plan_study(messages, declaration, family=family, clip=clip, accept_differences=accepted)

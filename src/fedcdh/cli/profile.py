@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from fedcdh.cli._options import (
     Delimiter,
     DryRun,
     Encoding,
+    ExcludedColumns,
     KeyFile,
     LedgerFile,
     MissingMarkers,
@@ -33,6 +35,7 @@ from fedcdh.cli._options import (
 from fedcdh.errors import DisclosureError, SettingsError
 
 if TYPE_CHECKING:
+    from fedcdh.data.readers import TableFiles
     from fedcdh.data.recipe_file import Recipes
     from fedcdh.data.sources import ColumnKind
     from fedcdh.federation.planning.declaration import Declaration
@@ -55,10 +58,7 @@ def profile_command(
         str | None,
         typer.Option(help="Columns of the study.", metavar="A,B,...", show_default="all columns"),
     ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that is no variable, such as an identifier; may be repeated.", metavar="NAME"),
-    ] = None,
+    exclude: ExcludedColumns = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,7 +114,7 @@ def profile_command(
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
     from fedcdh.cli._site_setup import read_own_columns
-    from fedcdh.data.table import check_excluded
+    from fedcdh.data.excluded_columns import exclude_columns
     from fedcdh.messages.profile_file import profile_to_json
     from fedcdh.messages.signing import key_fingerprint
     from fedcdh.privacy.releases import ReleaseContext, release_profile
@@ -131,9 +131,7 @@ def profile_command(
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
         check_replaceable(target, "profile")
-        check_excluded(exclude or (), source.kinds())
-        chosen = chosen.exclude(exclude or ())
-        kinds = {name: found for name, found in kinds.items() if name not in chosen.excluded}
+        kinds, chosen = exclude_columns(source, exclude or (), kinds, chosen)
         context = ReleaseContext(client, rules, own, gate)
         try:
             message = release_profile(
@@ -153,6 +151,7 @@ def profile_command(
             raise
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)
+    _warn_of_duplicates(out, source, found)
     if dry_run:
         say_may_leave(out, "profile", found.client, found.rows)
         foretell(out, source, found, context, declared_levels(declared))
@@ -228,6 +227,20 @@ def _show_profile(out: Output, found: Profile) -> None:
     out.table(("variable", "kind", "missing", "mean ± standard deviation, or levels"), rows)
     for line in describe_shares(found):
         out.say(line)
+
+
+def _warn_of_duplicates(out: Output, source: TableFiles, found: Profile) -> None:
+    """Name columns with the same values in every row; nothing can tell which of them is the cause."""
+    from fedcdh._io.text import abbreviate_list
+    from fedcdh.summaries.duplicate_columns import find_duplicate_columns
+
+    for kept, *copies in find_duplicate_columns(source, found):
+        left = " ".join(f"--exclude {shlex.quote(name)}" for name in copies)
+        out.warn(
+            f"{abbreviate_list(map(repr, copies))} and {kept!r} have the same value in every row. If they are one "
+            f"measurement, leave the copy out: {left}",
+            always=True,
+        )
 
 
 def _describe_column(column: ColumnProfile) -> str:

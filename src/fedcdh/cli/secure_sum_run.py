@@ -12,7 +12,7 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, PlanFile, Quiet, parse_pairs
-from fedcdh.errors import SecureAggregationError, SummaryFormatError
+from fedcdh.errors import PlanError, SecureAggregationError, SettingsError, SummaryFormatError
 
 if TYPE_CHECKING:
     from fedcdh.messages.aggregate_file import AggregateMessage
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from fedcdh.privacy.secure_aggregation.messages import SecAggRequest, SecAggTerms
     from fedcdh.privacy.secure_aggregation.session import ReplyCheck, ReplyT, SessionFolder
     from fedcdh.summaries.residuals import ResidualRequest
+
+
+_ORDER = "The plan comes first: fedcdh secure-sum run PLAN FOLDER."
 
 
 class WaitingForAnswers(Exception):  # noqa: N818 (not an error: the coordinator waits, as it should)
@@ -81,6 +84,7 @@ def run_command(
 
       fedcdh secure-sum run study.plan.json rounds/ --go-on
     """
+    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.cli._inputs import read_study
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._outputs import check_replaceable, write_signed
@@ -89,6 +93,9 @@ def run_command(
     from fedcdh.privacy.secure_aggregation.session import SessionFolder, run_session
 
     out = Output(quiet, as_json)
+    refuse_other_kind(plan, "a plan", PlanError, _ORDER)
+    if folder.is_file():
+        raise SettingsError(f"{folder} is a file; expected a folder in its place. Were arguments exchanged? {_ORDER}")
     study, _ = read_study(plan)
     groups = parse_pairs(group, "--group", "CLIENT=GROUP")
     signing = load_signing_key(key, out)

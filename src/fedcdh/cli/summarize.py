@@ -184,10 +184,16 @@ def _show_missing(out: Output, summary: Summary) -> None:
         )
         return
     dropped = summary.rows_read - summary.rows
-    out.say(
-        f"{summary.rows_read} rows were read, {summary.rows} complete rows were used, {dropped} were left out for "
-        "missing values."
-    )
+    if max(summary.missing.values(), default=0) > dropped:
+        out.say(
+            f"{summary.rows_read} rows were read and {summary.rows} used; values were drawn in place of missing ones, "
+            "by a model of these rows."
+        )
+    else:
+        out.say(
+            f"{summary.rows_read} rows were read, {summary.rows} complete rows were used, {dropped} were left out for "
+            "missing values."
+        )
     if gaps := {name: count for name, count in summary.missing.items() if count}:
         out.table(("missing in", "rows"), list(gaps.items()))
     for part in describe_coarsened(summary.coarsened):

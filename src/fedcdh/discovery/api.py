@@ -9,10 +9,11 @@ from typing import Any, Literal, Unpack, overload
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.loaded_tables import load_tables
+from fedcdh.data.missing_indicators import add_missing_indicators, indicator_name
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import split_by_client
+from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.ancestral_discovery import AncestralDiscovery
 from fedcdh.discovery.degenerate_search import DegenerateSearch
 from fedcdh.discovery.hidden_causes import choose_tests, name_method, name_rounds
@@ -33,8 +34,9 @@ from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.client_changes import check_client_names
+from fedcdh.summaries.imputation.imputed_source import impute_rows
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
-from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.plan import MissingValues, StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
 MAX_ROUNDS, MAX_BYTES = 20, 10_000_000
@@ -73,6 +75,8 @@ def discover(
     recipes: Recipes = NO_RECIPES,
     accept_differences: Collection[str] = (),
     exclude: Collection[str] = (),
+    missing: MissingValues = "complete",
+    missing_indicators: Sequence[str] = (),
     hidden: bool = False,
 ) -> Discovery | AncestralDiscovery:
     """Find the causal graph of several clients' tables.
@@ -146,6 +150,12 @@ def discover(
         different units, different spellings of a label, or no label in common.
     exclude : collection of str, default ()
         Columns that are no variables, such as identifiers, dates and free text. They may hold anything.
+    missing : {"complete", "impute"}, default "complete"
+        What is done with rows in which a value is missing: "complete" leaves them out; with "impute", every client
+        draws a value from a model of its own rows, and tests and scores count fewer rows.
+    missing_indicators : sequence of str, default ()
+        Columns whose gaps may mean something: for each, such as ``chol``, there is a further variable ``chol missing``
+        with the levels no and yes. Only with "impute".
     hidden : bool, default False
         Whether something unmeasured may be behind two variables. The result is then a partial ancestral graph, found
         with the tests of "constraint", which "auto" is then; `max_conditioning_size` limits the search (anytime FCI).
@@ -198,7 +208,10 @@ def discover(
     columns = with_order_column(variables, order_by)
     loaded = load_tables(data, kinds, columns, domain, exclude)
     tables = split_by_client(loaded, domain, names, columns, exclude)
-    variables = None if variables is None else [name for name in variables if name not in exclude]
+    tables = _with_indicators(tables, missing_indicators, missing)
+    if variables is not None:
+        used = [name for name in variables if name not in exclude]
+        variables = [*used, *map(indicator_name, missing_indicators)]
     n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(name_rounds(rounds) if hidden else rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
@@ -222,16 +235,18 @@ def discover(
         order_by=order_by,
         recipes=recipes,
         accept_differences=accept_differences,
+        missing=missing,
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":
         plan = replace(plan, max_rounds=_check_max_rounds(max_rounds), max_bytes=MAX_BYTES)
+    rows = {client: impute_rows(table, plan, client) for client, table in tables.items()}
     summaries = [  # Algorithm 1, step 1
-        summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in tables.items()
+        summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in rows.items()
     ]
     cohort = add_up(summaries, plan)
     if rounds != "one":
-        choice = choice.with_rounds(LocalAnswerSource(tables, plan, cohort), rounds)
+        choice = choice.with_rounds(LocalAnswerSource(rows, plan, cohort), rounds)
     search = _search_hidden_causes if hidden else _search
     return search(cohort, choice, settings, progress)
 
@@ -387,6 +402,17 @@ def discover_from(
     _refuse_replicates(known)
     search = _search_hidden_causes if hidden else _search
     return search(known, choice, settings, progress)
+
+
+def _with_indicators(tables: dict[str, Table], names: Sequence[str], missing: MissingValues) -> dict[str, Table]:
+    """Return the tables with indicators of missing values; complete rows have none."""
+    if isinstance(names, str) or (names and missing == "complete"):
+        raise SettingsError(
+            f"missing_indicators is {names!r}, with missing={missing!r}; expected a list of columns, and 'impute': in "
+            "complete rows nothing is missing; pass both",
+            parameter="missing_indicators",
+        )
+    return add_missing_indicators(tables, names) if names else tables
 
 
 def _check_max_rounds(max_rounds: int) -> int:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from fedcdh._io.text_tables import format_table, render_table_html
 from fedcdh.inference.effects.pooling import Heterogeneity, PooledEffect
 
 EffectKind = Literal["total", "direct"]
 Interval = tuple[float, float]
+_NO_EFFECTS = "by the graph, no variable has an effect on another"
 
 
 @dataclass(frozen=True)
@@ -217,3 +219,27 @@ class Effect:
         from fedcdh.discovery.effect_text import render_effect_html
 
         return render_effect_html(self)
+
+
+class EffectTable(tuple[Effect, ...]):
+    """The effects of `Discovery.effects`: a tuple that prints as a table, and shows itself in notebooks.
+
+    Examples
+    --------
+    >>> print(EffectTable([Effect("dose", "stay", "total", 1.0, (0.5, 1.5), ("age",), True)]))
+    cause  outcome  effect  95 % interval  in standard deviations  adjusted for
+    dose   stay          1     0.5 to 1.5                          age
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        from fedcdh.discovery.effect_text import tabulate_effects
+
+        return format_table(*tabulate_effects(self)) if self else _NO_EFFECTS
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows."""
+        from fedcdh.discovery.effect_text import tabulate_effects
+
+        return render_table_html(*tabulate_effects(self), _NO_EFFECTS)

@@ -11,6 +11,7 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.effect_questions import Question
 from fedcdh.errors import GraphError, NoConsistentExtensionError, SettingsError
 from fedcdh.graphs.adjustment import (
+    LocalChoice,
     describe_invalid_adjustment,
     find_causal_nodes,
     find_optimal_adjustment,
@@ -20,7 +21,7 @@ from fedcdh.graphs.adjustment import (
 from fedcdh.graphs.equivalence import find_consistent_extension
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.meek_rules import apply_meek_rules
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
 
 Adjust = Literal["auto", "parents", "optimal"] | Iterable[str]
 """Which adjustment set is used: a rule, or the variables themselves."""
@@ -74,8 +75,10 @@ class EffectGraph:
 
     @cached_property
     def closed(self) -> PartialGraph:
-        """The graph, closed under Meek's rules."""
-        return apply_meek_rules(self.drawn, self.knowledge)[0]
+        """The graph with the lines directed that knowledge directs, closed under Meek's rules."""
+        ways = (way for line in self.drawn.lines for way in (sort_pair(line), sort_pair(line)[::-1]))
+        known = [way for way in ways if self.knowledge.directs(*way)]
+        return apply_meek_rules(self.drawn.orient_all(known), self.knowledge)[0]
 
     @cached_property
     def stands_for_class(self) -> bool:
@@ -170,16 +173,22 @@ class EffectGraph:
             meet.
         """
         centre = question.cause if question.kind == "total" else question.outcome
-        try:
-            choices = list_local_choices(self.closed, centre, self.knowledge)
-        except GraphError:
-            return {}
         found: dict[frozenset[str] | None, float] = {}
-        for choice in choices:
+        for choice in self._local_choices(centre):
             given = self._given_in(question, choice.graph, choice.parents)
             found[given] = found.get(given, 0.0) + self._weigh(centre, choice.parents, arrows)
         total = sum(found.values())
         return {given: weight / total if total > 0 else 0.0 for given, weight in found.items()}
+
+    def _local_choices(self, centre: str) -> tuple[LocalChoice, ...]:
+        """Return all ways to direct the lines at a variable; kept, since effects on many outcomes ask for them."""
+        kept: dict[str, tuple[LocalChoice, ...]] = self.__dict__.setdefault("_kept_choices", {})
+        if centre not in kept:
+            try:
+                kept[centre] = list_local_choices(self.closed, centre, self.knowledge)
+            except GraphError:
+                kept[centre] = ()
+        return kept[centre]
 
     def _weigh(self, centre: str, parents: frozenset[str], arrows: Mapping[Arrow, float]) -> float:
         weight = 1.0

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from fedcdh.discovery.effect import ClientEffect, Effect, EffectKind, Interval, PossibleEffect, ResponseCurve
+from fedcdh.discovery.effect import (
+    ClientEffect,
+    Effect,
+    EffectKind,
+    EffectTable,
+    Interval,
+    PossibleEffect,
+    ResponseCurve,
+)
 from fedcdh.discovery.effect_choices import Adjust, Choice, EffectGraph
 from fedcdh.discovery.effect_questions import Question, ask
 from fedcdh.errors import KnowledgeError, SettingsError
@@ -52,8 +60,8 @@ class EffectStudy:
     --------
     >>> import fedcdh
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
-    >>> EffectStudy.of(result).estimate(Question("age", "systolic_pressure", "total")).adjusted_for
-    ('bmi', 'exercise')
+    >>> EffectStudy.of(result).estimate(Question("bmi", "systolic_pressure", "total")).adjusted_for
+    ('age',)
     """
 
     cohort: Cohort | Aggregate
@@ -144,7 +152,7 @@ class EffectStudy:
             effect = self._with_curve(effect, asked, choice.given)
         return self._with_possible(effect, asked, samples)
 
-    def estimate_all(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+    def estimate_all(self, kind: EffectKind = "total") -> EffectTable:
         """Return the effects of all pairs that the graph may connect, without curves.
 
         Parameters
@@ -154,12 +162,12 @@ class EffectStudy:
 
         Returns
         -------
-        tuple of Effect
+        EffectTable
             By cause and outcome, in the order of the variables.
         """
         names = self.graph.drawn.nodes
         questions = (Question(cause, outcome, kind) for cause in names for outcome in names if cause != outcome)
-        return tuple(self.estimate(one, curve=False) for one in questions if self.graph.may_affect(one))
+        return EffectTable(self.estimate(one, curve=False) for one in questions if self.graph.may_affect(one))
 
     def slopes(self, dag: PartialGraph) -> Mapping[Arrow, Mapping[str, Any]]:
         """Return the direct effects along all edges that are drawn, in both directions of a line, as fields of `Edge`.

@@ -23,6 +23,7 @@ from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.plan import MissingValues
 
 try:
     with optional_import("scikit-learn", extra="sklearn"):
@@ -82,6 +83,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         different units, different spellings of a label, or no label in common.
     exclude : collection of str, default ()
         Columns of `X` that are no variables, such as identifiers, dates and free text.
+    missing : {"complete", "impute"}, default "complete"
+        What is done with rows in which a value is missing; see `fedcdh.discover`.
     hidden : bool, default False
         Whether something unmeasured may be behind two variables.
 
@@ -133,6 +136,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         order_by: str | None = None,
         accept_differences: Collection[str] = (),
         exclude: Collection[str] = (),
+        missing: MissingValues = "complete",
         hidden: bool = False,
     ) -> None:
         self.method = method
@@ -149,6 +153,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.order_by = order_by
         self.accept_differences = accept_differences
         self.exclude = exclude
+        self.missing = missing
         self.hidden = hidden
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
@@ -193,6 +198,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             "order_by": self.order_by,
             "accept_differences": self.accept_differences,
             "exclude": self.exclude,
+            "missing": self.missing,
         }
         result = discover(data, hidden=True, **options) if self.hidden else discover(data, **options)
         self.result_ = result

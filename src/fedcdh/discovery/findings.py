@@ -169,10 +169,10 @@ class Findings(ABC):
         """
         from fedcdh.reporting.html import write_report, write_site_letter
         from fedcdh.reporting.report_documents import describe_for_report
-        from fedcdh.reporting.result_files import render_result_json
+        from fedcdh.reporting.result_files import describe_result
 
         if site is not None:
-            return write_site_letter(render_result_json(self, stability), site, path)
+            return write_site_letter(describe_result(self, stability), site, path)
         pairs = [(cause, outcome) for cause, outcome in effects]
         return write_report(describe_for_report(self, pairs, stability), path, pairs)
 

@@ -14,7 +14,7 @@ from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.sums_text import describe_kernel_sums, describe_regression_sums
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.inference.counted_rows import variable_shares
+from fedcdh.inference.counted_rows import observed_shares, variable_shares
 from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.noisy_moments_test import NoisyMomentsTest, describe_noise
@@ -252,7 +252,7 @@ def _regression_statistics(
     basis = Basis.of(known)
     pool, shares = make_worker_pool(settings.workers), variable_shares(known.plan)
     change = OperatorChange(basis) if basis.has_client_scatter else None
-    return RegressionTest(basis, pool=pool, shares=shares), change
+    return RegressionTest(basis, pool=pool, shares=shares, observed=observed_shares(known)), change
 
 
 def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, None]:

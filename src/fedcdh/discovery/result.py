@@ -12,7 +12,7 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
 from fedcdh.discovery.drift import DriftTable, estimate_drift
-from fedcdh.discovery.effect import Effect, EffectKind
+from fedcdh.discovery.effect import Effect, EffectKind, EffectTable
 from fedcdh.discovery.effect_choices import Adjust
 from fedcdh.discovery.effect_estimation import EffectStudy, find_slopes
 from fedcdh.discovery.effect_questions import Question
@@ -32,7 +32,7 @@ from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.client_changes import find_left_clients
-from fedcdh.summaries.summary import describe_coarsened
+from fedcdh.summaries.summary import Summary, describe_coarsened
 
 MIN_INFORMATIVE_ROWS = 7
 """A client with fewer rows has no reliable mean and slope of its own."""
@@ -438,7 +438,7 @@ class Discovery(Findings):
         question = Question(cause, outcome, kind, contrast, outcome_level, at)
         return self._effects.estimate(question, adjust, samples=samples)
 
-    def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+    def effects(self, kind: EffectKind = "total") -> EffectTable:
         """Estimate the effects of all pairs of variables that the graph may connect.
 
         Parameters
@@ -448,9 +448,9 @@ class Discovery(Findings):
 
         Returns
         -------
-        tuple of Effect
-            One record for each cause and outcome. All other effects are 0 by the graph.
-            `fedcdh.reporting.to_pandas` makes a data frame of them.
+        EffectTable
+            One record for each cause and outcome. All other effects are 0 by the graph. It prints as a table, and
+            `fedcdh.reporting.to_pandas` makes a data frame of it.
 
         Raises
         ------
@@ -569,7 +569,9 @@ class Discovery(Findings):
             for client in gone:
                 yield f"client {client} is named in the plan, but dropped out: nothing here is about its rows"
         for summary in self.cohort.summaries:
-            if dropped := summary.rows_read - summary.rows:
+            if self.cohort.plan.missing == "impute" and any(summary.missing.values()):
+                yield _describe_gaps(summary)
+            elif dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
                 whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
                 yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
@@ -580,3 +582,12 @@ class Discovery(Findings):
 
 def _show_domain(text: str) -> str:
     return text.replace(DOMAIN, "℧")
+
+
+def _describe_gaps(summary: Summary) -> str:
+    """Say in words which values were imputed."""
+    whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
+    named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
+    dropped = summary.rows_read - summary.rows
+    left_out = f"; {dropped} row{'s' * (dropped > 1)} without any value left out" if dropped else ""
+    return f"{whose}: missing values of {summary.rows_read} rows were imputed ({named}){left_out}"

@@ -13,6 +13,7 @@ from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
 from fedcdh.summaries.joint import AnswerSource
+from fedcdh.summaries.plan import MissingValues
 
 DEFAULT_ALPHA = 0.05
 """Significance level of the tests for up to `MAX_VARIABLES_AT_DEFAULT_ALPHA` variables."""
@@ -184,6 +185,10 @@ class TableOptions(SearchOptions, total=False):
         See `discover`.
     exclude : collection of str
         See `discover`.
+    missing : str
+        See `discover`.
+    missing_indicators : sequence of str
+        See `discover`.
 
     Examples
     --------
@@ -202,6 +207,8 @@ class TableOptions(SearchOptions, total=False):
     recipes: Recipes
     accept_differences: Collection[str]
     exclude: Collection[str]
+    missing: MissingValues
+    missing_indicators: Sequence[str]
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.ledger.ledger_file import LEDGER_FILE_NAME, ReleaseLedger
 from fedcdh.privacy.secure_aggregation.messages import REQUEST_TYPES
 from fedcdh.protocols import Progress
+from fedcdh.summaries.plan import MissingValues
 
 Fault = Literal["silent", "late", "repeated", "contradicting", "failed", "crashed", "garbled"]
 """A failure of a client: it never answers, answers in the next round, answers twice with the same reply, twice with
@@ -147,6 +148,7 @@ def simulate_federation(
     progress: Progress | None = None,
     recipes: Recipes = NO_RECIPES,
     exclude: Collection[str] = (),
+    missing: MissingValues = "complete",
     **search: Unpack[SearchOptions],
 ) -> StudyOutcome:
     """Run a federated study in this process, with all its messages.
@@ -194,6 +196,8 @@ def simulate_federation(
         What every client does with its columns first, as for `fedcdh.discover`.
     exclude : collection of str, default ()
         Columns that are no variables, as for `fedcdh.discover`.
+    missing : {"complete", "impute"}, default "complete"
+        What every client does with rows in which a value is missing.
     **search
         Settings of the search, as for `discover`: method, alpha, max_conditioning_size, seed, rounds, max_rounds,
         min_probability, min_arrow_probability, min_effect.
@@ -225,7 +229,7 @@ def simulate_federation(
     ['city', 'north', 'south', 'valley']
     """
     terms = StudyTerms(
-        declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE, recipes=recipes),
+        declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE, recipes=recipes, missing=missing),
         kinds=kinds or {},
         accept_differences=accept_differences,
         minimum=minimum,

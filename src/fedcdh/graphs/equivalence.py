@@ -7,7 +7,7 @@ from itertools import product
 from fedcdh.errors import GraphError, KnowledgeError, NoConsistentExtensionError
 from fedcdh.graphs import meek_rules
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-from fedcdh.graphs.partial_graph import PartialGraph, node_sort_key, sort_pair
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, node_sort_key, sort_pair
 
 
 def to_cpdag(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:
@@ -127,7 +127,7 @@ def extend_to_dag(graph: PartialGraph) -> PartialGraph:
         )
     if not graph.lines:
         return graph
-    dag, left = graph, set(graph.nodes)
+    directed, left = list[Arrow](), set(graph.nodes)
     with_lines = {node for line in graph.lines for node in line}
     while left & with_lines:  # all other arrows are given
         sinks = [node for node in left if graph.children(node).isdisjoint(left)]
@@ -135,11 +135,9 @@ def extend_to_dag(graph: PartialGraph) -> PartialGraph:
             left.difference_update(ready)  # they direct nothing, so their order makes no difference
             continue
         sink = min(sinks, key=lambda node: (_count_new_colliders(graph, node, left), node_sort_key(node)))
-        for neighbour in sorted(graph.neighbours(sink) & left):
-            if graph.has_line(neighbour, sink):
-                dag = dag.orient(neighbour, sink)
+        directed += [(node, sink) for node in sorted(graph.neighbours(sink) & left) if graph.has_line(node, sink)]
         left.remove(sink)
-    return dag
+    return graph.orient_all(directed)
 
 
 def _count_new_colliders(graph: PartialGraph, sink: str, left: set[str]) -> int:

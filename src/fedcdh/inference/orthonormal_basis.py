@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
-from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.counted_rows import counted_shares
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
@@ -136,7 +136,7 @@ class Basis:
         apart = cohort.means - cohort.total.means
         means = np.concatenate([apart[:, block.features] @ block.weights.T for block in blocks.values()], axis=1)
         basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, level_squares, blocks)
-        freedom = common_shares(cohort.plan).product * basis.total_rows - len(sizes)
+        freedom = counted_shares(cohort).product * basis.total_rows - len(sizes)
         basis.predictors.update(_select_predictors(basis.within, spans, targets, freedom))
         return basis
 

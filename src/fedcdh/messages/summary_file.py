@@ -40,6 +40,7 @@ from fedcdh.summaries.bootstrap import MAX_REPLICATES
 from fedcdh.summaries.client_changes import describe_plan_mismatch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.row_counts import are_counts_possible
 from fedcdh.summaries.summary import MAX_ROWS, Integers, Summary, iter_triangle_rows
 
 _BLOCK_ROWS = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
@@ -101,7 +102,7 @@ def pack_summary(message: SummaryMessage, plan: StudyPlan) -> bytes:
     """
     header, moments = _build_header(message), message.summary.moments
     _check_with_plan(header, plan)
-    _check_rows(header, moments)
+    _check_rows(header, moments, plan)
     planes = np.empty((header.width, header.entries), dtype=np.uint8)
     for row, place in iter_triangle_rows(header.columns):
         entries = np.ascontiguousarray(moments[row, row:], dtype="<i8")
@@ -157,7 +158,7 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     header, start = parse_header(blob, max_header_bytes(plan))
     _check_with_plan(header, plan)
     moments = _unpack_moments(blob, start, header)
-    _check_rows(header, moments)
+    _check_rows(header, moments, plan)
     most_moment = header.rows * GRID**2
     if not header.noise and (moments.max() > most_moment or moments.min() < -most_moment):
         raise MomentBoundsError(
@@ -333,15 +334,15 @@ def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
         )
 
 
-def _check_rows(header: SummaryHeader, moments: Integers) -> None:
-    """Check that Σ 1·1 counts the rows, and that each row left out lacks at least one value."""
+def _check_rows(header: SummaryHeader, moments: Integers, plan: StudyPlan) -> None:
+    """Check that Σ 1·1 counts the rows, and that rows left out and missing values fit together."""
     rows, read, missing = header.rows, header.rows_read, header.missing.values()
     if not 1 <= rows <= min(read, MAX_ROWS) or int(moments[0, 0]) != rows * GRID**2:
         raise RowCountError(
             f"the summary of {header.client!r} claims {rows} of {read} rows; expected 1 to {MAX_ROWS} rows, no more "
             f"than were read, and as many as its moments count; {RESEND_ADVICE}"
         )
-    if read > MAX_COUNT or min(missing) < 0 or not max(missing) <= read - rows <= sum(missing):
+    if read > MAX_COUNT or not are_counts_possible(plan, rows, read, missing):
         raise RowCountError(
             f"the summary of {header.client!r} left out {read - rows} of {read} rows, which does not fit its "
             f"{sum(missing)} missing values, at most {max(missing)} of them in one variable; {RESEND_ADVICE}"

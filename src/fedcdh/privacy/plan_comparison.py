@@ -141,6 +141,7 @@ def check_plan_union(
     others = find_earlier_plans(new, earlier, context.local_names, hash_level)
     if not others:
         return
+    _refuse_imputed(plan, others)
     check_rereadable(rows, context.label, "a summary after one by another plan")
     compared = _find_comparable(rows, plan, context, others)
     if not compared:
@@ -161,6 +162,21 @@ def check_plan_union(
         raise _refuse(
             f"{found.people} people can be separated from all others {together}, expected no group of fewer than "
             f"{limits.max_people + 1}: from the sums over them, their values could be computed"
+        )
+
+
+def _refuse_imputed(plan: StudyPlan, others: Sequence[EarlierPlan]) -> None:
+    """Refuse two plans about the same rows if one of them imputes: what is drawn differs, and single out rows."""
+    found = [
+        one
+        for one in others
+        if one.shares_rows and "impute" in (plan.missing, "" if one.columns is None else one.columns.plan.missing)
+    ]
+    if found:
+        raise DisclosureError(
+            f"{_REFUSED}it is about rows of {_list_entries(found)}, by another plan, and one of the two plans asks for "
+            "imputed values. Expected one plan for rows with imputed values: the difference of two could disclose the "
+            "people whose values are missing. Ask the coordinator to use the earlier plan again" + _WITHDRAW
         )
 
 

@@ -7,7 +7,7 @@ function for each kind of release.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.excluded_columns import exclude_columns
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.prepared_source import PreparedSource, source_kinds
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
@@ -50,6 +51,7 @@ from fedcdh.privacy.release_context import ReleaseContext, check_invitation, inv
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
 from fedcdh.summaries.dp_parameters import DPParameters
+from fedcdh.summaries.imputation.imputed_source import ImputedSource, impute_rows
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
@@ -75,6 +77,7 @@ def release_profile(
     context: ReleaseContext,
     *,
     variables: Sequence[str] | None = None,
+    exclude: Collection[str] = (),
     kinds: Mapping[str, ColumnKind] | None = None,
     draft: str | None = None,
     complete: bool = False,
@@ -92,6 +95,8 @@ def release_profile(
         The client and its rules.
     variables : sequence of str, optional
         Columns to describe. Default: all.
+    exclude : collection of str, default ()
+        Columns that are no variables, such as identifiers.
     kinds : mapping from str to {"continuous", "categorical"}, optional
         How to read columns. Default: as their values suggest.
     draft : str, optional
@@ -112,6 +117,8 @@ def release_profile(
 
     Raises
     ------
+    DataError
+        If a column cannot be used, or one to exclude is not there.
     DisclosureError
         If the profile must not leave.
 
@@ -124,6 +131,8 @@ def release_profile(
     - there are 50 rows, expected at least 100: ...
     """
     policy, gate = context.policy, context.gate
+    if exclude:
+        kinds, recipes = exclude_columns(rows, exclude, kinds or {}, recipes)
     if complete:
         rows = _complete_cases(rows, context, with_order_column(variables, order_by), kinds or {}, recipes)
     found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
@@ -223,9 +232,10 @@ def release_summary(
     if plan.noise is not None:
         return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
-    scan, exact, summary = _scan_and_check(rows, plan, context, replicates=replicates)
+    used = impute_rows(rows, plan, context.client)
+    scan, exact, summary = _scan_and_check(used, plan, context, replicates=replicates)
     check_plan_recipes(rows, plan, context)
-    resampled = _draw_replicates(rows, plan, summary, context, replicates)
+    resampled = _draw_replicates(used, plan, summary, context, replicates)
     validate_summary(summary, plan)
     if gate is not None and scan.sketcher is not None:
         gate.record_summary(
@@ -324,6 +334,9 @@ def _check_scan(
 ) -> None:
     """Refuse the summary of scanned rows, exact or made coarser, unless the policy lets it leave."""
     policy, high, exact = context.policy, scan.high_leverage, scan.summary(context.max_missing_share)
+    if plan.missing == "impute":  # what was drawn is computed from the other values: only these are people's own
+        observed = {name: exact.rows_read - count for name, count in exact.missing.items()}
+        policy.check_observed_values(observed, plan, replicates, noise)
     people = policy.group_limits(plan, replicates).max_people
     groups = {} if high is None else measure_groups(high.rows(exact), exact, plan, people)
     policy.check_summary(
@@ -492,10 +505,15 @@ def release_answer(
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
     _check_rows_of_wide_plan(source, plan, context)
+    source = impute_rows(source, plan, context.client)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
     summary, merged = policy.coarsen(scan.summary(1.0), plan)
     if merged:
-        source = PreparedSource(source, plan.recipes, context.client, partial(recode_rows, merged=merged))
+        recode = partial(recode_rows, merged=merged)
+        if isinstance(source, ImputedSource):
+            source = source.followed_by(recode)
+        else:
+            source = PreparedSource(source, plan.recipes, context.client, recode)
     required = require_summary or isinstance(request, ResidualRequest)
     if required and gate is not None and policy.disclosure_control:
         gate.check_summary_released(summary, plan)

@@ -13,7 +13,14 @@ from fedcdh.discovery.result_text import describe_edge_probability, format_possi
 from fedcdh.errors import MissingDependencyError
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.svg import render_svg
-from fedcdh.reporting.phrases import clean_text, format_evidence, format_share, name_orientation, to_html_name
+from fedcdh.reporting.phrases import (
+    clean_text,
+    format_evidence,
+    format_share,
+    format_slope,
+    name_orientation,
+    to_html_name,
+)
 
 MAX_EDGES_SHOWN = 40
 
@@ -69,7 +76,9 @@ def _edge_table(edges: list[Edge]) -> Iterator[str]:
         yield "<p>No edges were found.</p>"
         return
     known = edges[0].probability is not None
-    heads = ["cause", "", "effect", *(["probability", "explains"] if known else ["p-value"]), "direction from"]
+    sized = any(edge.slope is not None for edge in edges)
+    certainty = ["probability", "explains"] if known else ["p-value"]
+    heads = ["cause", "", "effect", *certainty, *(["slope (95 %)"] if sized else []), "direction from"]
     yield f"<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr></thead><tbody>"
     for edge in edges[:MAX_EDGES_SHOWN]:
         cells = [
@@ -77,6 +86,7 @@ def _edge_table(edges: list[Edge]) -> Iterator[str]:
             edge.mark,
             to_html_name(edge.target),
             *(_describe_certainty(edge) if known else [escape(format_evidence(asdict(edge)))]),
+            *([escape(format_slope(asdict(edge)) or "no single slope")] if sized else []),
             escape(name_orientation(edge.oriented_by)),
         ]
         yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

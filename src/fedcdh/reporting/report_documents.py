@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.stability import Stability
 from fedcdh.reporting.effect_records import effect_to_dict
 from fedcdh.reporting.html.effects_section import strongest_effect
-from fedcdh.reporting.result_files import render_result_json
+from fedcdh.reporting.result_files import describe_result
 
 NamePair = tuple[str, str]
 
@@ -50,10 +49,10 @@ def describe_for_report(
     ('smoker', 'city')
     """
     if not isinstance(result, Discovery):
-        return dict(json.loads(render_result_json(result, stability)))
+        return describe_result(result, stability)
     if stability is None and is_quick(result):
         stability = result.stability()
-    document = dict(json.loads(render_result_json(result, stability)))
+    document = describe_result(result, stability)
     pairs = list(effects) or _default_pairs(document)
     if pairs:
         records = [effect_to_dict(result.effect(*pair)) for pair in pairs]

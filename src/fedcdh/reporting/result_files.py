@@ -173,6 +173,32 @@ def _render_ancestral(result: AncestralDiscovery, without_disclosure_control: Co
     return render_ancestral_files(result, _settings_to_dict(result.settings), without_disclosure_control)
 
 
+def describe_result(result: Findings, stability: Stability | None = None) -> dict[str, Any]:
+    """Return what result.json holds, as it would be read: the text is not laid out, which takes most of its time.
+
+    Parameters
+    ----------
+    result : Findings
+        The result, or one that was read back.
+    stability : Stability, optional
+        The stability of the result with other clients.
+
+    Returns
+    -------
+    dict
+        A result document.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> describe_result(result)["changing"]
+    ['medication', 'systolic_pressure']
+    """
+    document = _build_document(result, stability, None, (), ())
+    return dict(json.loads(json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)))
+
+
 def _to_text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -215,7 +241,7 @@ def _describe_discovery(result: Findings, effects: Collection[Effect] = ()) -> d
         "changing": sorted(result.changing),
         "probability_of_change": result.probability_of_change or None,
         "dag": _dag_arrows(result),
-        "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
+        "edges": [_finite_or_none(vars(edge)) for edge in result.edges()],
         "drift": _drift_records(result),
         "effects": list_effects(result, effects),
         "notes": result.notes,

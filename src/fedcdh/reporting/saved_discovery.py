@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from fedcdh.discovery.drift import Drift, DriftTable
-from fedcdh.discovery.effect import Effect, EffectKind
+from fedcdh.discovery.effect import Effect, EffectKind, EffectTable
 from fedcdh.discovery.findings import ClientGroups, Findings
 from fedcdh.discovery.influence import Influence
 from fedcdh.discovery.result import Edge
@@ -208,7 +208,7 @@ class SavedDiscovery(Findings):
             )
         return DriftTable(record for record in records if record.variable in wanted)
 
-    def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+    def effects(self, kind: EffectKind = "total") -> EffectTable:
         """Return the effects that were written, those that were chosen for single sites first.
 
         Parameters
@@ -218,7 +218,7 @@ class SavedDiscovery(Findings):
 
         Returns
         -------
-        tuple of Effect
+        EffectTable
             Effects that were not chosen have no values of single clients and no curve.
 
         Raises
@@ -231,7 +231,7 @@ class SavedDiscovery(Findings):
                 "this result has no effects, since its summaries have noise; expected exact sums; ask sites for "
                 "summaries without noise"
             )
-        return tuple(effect for effect in map(effect_from_dict, self.document["effects"]) if effect.kind == kind)
+        return EffectTable(effect for effect in map(effect_from_dict, self.document["effects"]) if effect.kind == kind)
 
     def effect(
         self,

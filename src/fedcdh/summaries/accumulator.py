@@ -11,12 +11,12 @@ import numpy as np
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
-from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.summaries.encoder import Encoder
+from fedcdh.summaries.imputation.imputed_source import impute_rows, original_rows, prepare_study_rows
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_row_capacity
 
@@ -40,7 +40,8 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
     client : str
         Name of the client.
     max_missing_share : float, default 0.5
-        Largest share of rows that may be left out because of missing values.
+        Largest share of rows that may be left out because of missing values; where the plan asks for imputed values,
+        the largest share of a variable's values that may be missing.
     workers : int, default 1
         Number of threads. The result does not depend on it, bit for bit.
 
@@ -75,6 +76,7 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
     (2, 3, {'age': 1})
     """
     check_summary_arguments(plan, client, max_missing_share)
+    table = impute_rows(table, plan, client)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
     return parts.map_reduce(partial(accumulate, plan=plan, client=client), MomentAccumulator.__add__).summary(
         plan, client, max_missing_share
@@ -98,7 +100,7 @@ def check_summary_arguments(plan: StudyPlan, client: str, max_missing_share: flo
 def accumulate(source: TableSource, *, plan: StudyPlan, client: str) -> MomentAccumulator:
     """Return the sums over all rows of a source."""
     sums, encode = MomentAccumulator(plan), Encoder(plan, client)
-    for rows in prepare_source(source, plan.recipes, client).batches(plan.kinds):
+    for rows in prepare_study_rows(source, plan, client).batches(plan.kinds):
         sums.add(rows, encode)
     return sums
 
@@ -146,10 +148,10 @@ class MomentAccumulator:
             The complete rows.
         """
         complete = np.ones(rows.rows, dtype=np.bool_)
-        for name, column in rows.columns.items():
+        for name, column in original_rows(rows).columns.items():
             if (missing := column.missing).any():
                 self.missing[name] += int(missing.sum())
-                complete &= ~missing
+                complete &= ~rows.columns[name].missing
         self.read += rows.rows
         used = rows if complete.all() else rows.select_rows(complete)
         for start in range(0, used.rows, self._block):
@@ -205,6 +207,8 @@ class MomentAccumulator:
         DataError
             If no row, or too small a share of them, is complete.
         """
+        if plan.missing == "impute":
+            _check_imputed_share(client, self.read, self.missing, max_missing_share)
         _check_missing_share(client, self.read, self.used, self.missing, max_missing_share)
         return Summary(plan.fingerprint, (client,), self.moments, self.read, self.missing)
 
@@ -213,6 +217,18 @@ def _block_rows(plan: StudyPlan) -> int:
     return max(
         _MIN_BLOCK_ROWS, min(_MAX_BLOCK_CELLS // len(plan.variables), _MAX_BLOCK_FEATURES // plan.layout.n_columns)
     )
+
+
+def _check_imputed_share(client: str, rows: int, missing: Mapping[str, int], max_missing_share: float) -> None:
+    """Refuse a variable whose values would be drawn rather than observed."""
+    worst = max(missing, key=lambda name: missing[name])
+    if rows and missing[worst] / rows > max_missing_share:
+        raise DataError(
+            f"client {client!r} has no value of {worst!r} in {missing[worst]} of {rows} rows; expected at most "
+            f"{max_missing_share:.0%} of them, since values are drawn for the others; leave that variable or this "
+            "client out, or allow a larger share",
+            parameter="max_missing_share",
+        )
 
 
 def _check_missing_share(

@@ -25,7 +25,6 @@ from scipy import stats
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.blas_threads import single_blas_thread
-from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError, SummaryError
@@ -33,6 +32,7 @@ from fedcdh.summaries._moment_identities import RARE_EXPONENT, UNIT_ROUNDOFF, de
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.client_changes import belongs_to
 from fedcdh.summaries.encoder import GRID, Encoder
+from fedcdh.summaries.imputation.imputed_source import impute_rows, original_rows, prepare_study_rows
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_row_capacity
 from fedcdh.summaries.validation import admit_summaries, describe_replicate, fingerprint_of, is_distinctive
@@ -96,8 +96,9 @@ def bootstrap_summaries(
             f"client {client!r} is not in the plan, which names {abbreviate_list(plan.clients)}; correct the name, or "
             "the plan"
         )
+    table = impute_rows(table, plan, client)
     source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
-    source = prepare_source(source, plan.recipes, client)
+    source = prepare_study_rows(source, plan, client)
     encode, whole = Encoder(plan, client), _ReplicateSums(plan, client, seed, 0)
     drawn = [_ReplicateSums(plan, client, seed, number) for number in range(1, replicates + 1)]
     with single_blas_thread():
@@ -294,8 +295,8 @@ def _add_block(
     drawn: list[_ReplicateSums],
     observer: ReplicateObserver | None,
 ) -> None:
-    missing = {name: column.missing for name, column in block.columns.items()}
-    complete = ~np.logical_or.reduce(list(missing.values()))
+    missing = {name: column.missing for name, column in original_rows(block).columns.items()}
+    complete = ~np.logical_or.reduce([column.missing for column in block.columns.values()])
     used = block if complete.all() else block.select_rows(complete)
     features = encode(used)
     weights = np.empty((len(drawn), used.rows))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
+from fedcdh.summaries.imputation.imputed_source import impute_rows, prepare_study_rows
 from fedcdh.summaries.plan import StudyPlan
 
 BLOCK_ROWS = 2048
@@ -17,7 +17,7 @@ BLOCK_ROWS = 2048
 
 
 def complete_blocks(table: Any, plan: StudyPlan, client: str) -> Iterator[Table]:
-    """Yield the rows without missing values, in blocks.
+    """Yield the rows without missing values, or those whose missing values the plan has imputed, in blocks.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def complete_blocks(table: Any, plan: StudyPlan, client: str) -> Iterator[Table]
     >>> [block.rows for block in complete_blocks({"age": [50.0, float("nan"), 61.0]}, plan, "north")]
     [2]
     """
-    source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
-    for batch in prepare_source(source, plan.recipes, client).batches(plan.kinds):
+    source = to_source(impute_rows(table, plan, client), f"client {client!r}", names=plan.names, only=plan.names)
+    for batch in prepare_study_rows(source, plan, client).batches(plan.kinds):
         for start in range(0, batch.rows, BLOCK_ROWS):
             block = batch.slice_rows(start, BLOCK_ROWS)
             complete = ~np.logical_or.reduce([column.missing for column in block.columns.values()])

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.look_alikes import find_look_alikes
@@ -39,6 +39,8 @@ MAX_COLUMNS = 20_000
 MAX_LIMIT = 1 << 40
 """Largest number of rounds, bytes or rows that a plan may name."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
+MissingValues = Literal["complete", "impute"]
+"""Treatment of rows in which a value is missing: they are left out, or a value is drawn."""
 _ADVICE = "ask the coordinator for the file again"
 _SHARES = ("product_share", "mean_share")
 _LIMITS = ("max_rounds", "max_bytes", "max_rows_per_client")
@@ -73,6 +75,9 @@ class StudyPlan:
         Columns that a recipe excludes from the study, for people who read the plan; sorted.
     client_changes : tuple of ClientChange, default ()
         Clients that joined or left since the first plan of the study; see `fedcdh.summaries.change_clients`.
+    missing : {"complete", "impute"}, default "complete"
+        Whether a site uses its complete rows only, or all rows, with values drawn in place of missing ones
+        (`fedcdh.summaries.imputation`).
 
     Raises
     ------
@@ -103,6 +108,7 @@ class StudyPlan:
     noise: DPParameters | None = None
     excluded: tuple[str, ...] = ()
     client_changes: tuple[ClientChange, ...] = ()
+    missing: MissingValues = "complete"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -118,6 +124,7 @@ class StudyPlan:
                     f"the plan's {limit} is {cut_repr(found)}; expected a whole number from 0 to {MAX_LIMIT}",
                     parameter=limit,
                 )
+        self._check_missing()
         if self.noise is not None:
             self._check_noise(self.noise)
         if self.layout.n_columns > MAX_COLUMNS:
@@ -158,6 +165,20 @@ class StudyPlan:
                 f"the feature family has width {self.family.width} and bandwidth {self.family.bandwidth}, and values "
                 f"are clipped at {self.clip} scales; expected a whole width from 2 to 64, a positive bandwidth and a "
                 "clip from 1 to 100; correct the plan"
+            )
+
+    def _check_missing(self) -> None:
+        if self.missing not in get_args(MissingValues):
+            raise PlanError(
+                f"the plan says {cut_repr(self.missing)} about missing values; expected 'complete' (rows with a "
+                "missing value are left out) or 'impute' (a value is drawn for it); choose one of these",
+                parameter="missing",
+            )
+        if self.missing != "complete" and self.noise is not None:
+            raise PlanError(
+                "the plan asks for noise and for imputed values; a person's row would then change what is drawn for "
+                "others, which the noise does not cover; use complete rows, or leave the noise out",
+                parameter="missing",
             )
 
     def _check_noise(self, noise: DPParameters) -> None:
@@ -238,6 +259,7 @@ class StudyPlan:
             **({"noise": asdict(self.noise)} if self.noise else {}),
             **({"excluded": self.excluded} if self.excluded else {}),
             **({"client_changes": [one.to_document() for one in self.client_changes]} if self.client_changes else {}),
+            **({"missing": self.missing} if self.missing != "complete" else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -333,6 +355,7 @@ class StudyPlan:
         recipes: Recipes = NO_RECIPES,
         accept_differences: Collection[str] = (),
         exclude: Collection[str] = (),
+        missing: MissingValues = "complete",
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -356,6 +379,8 @@ class StudyPlan:
             units or spellings.
         exclude : collection of str, default ()
             Columns that are no variables. They may hold anything.
+        missing : {"complete", "impute"}, default "complete"
+            What every client does with rows in which a value is missing.
 
         Returns
         -------
@@ -383,7 +408,7 @@ class StudyPlan:
             for client, table in tables.items()
         ]
         plan = cls.from_profiles(profiles, family=family, accept_differences=accept_differences)
-        return replace(plan, excluded=tuple(recipes.excluded))
+        return replace(plan, excluded=tuple(recipes.excluded), missing=missing)
 
     @classmethod
     def from_profiles(

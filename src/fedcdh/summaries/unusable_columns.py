@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 
-from fedcdh.data.labels import looks_like_number
+from fedcdh.data.labels import has_thousands_separators, looks_like_number
 from fedcdh.errors import DataError
 
 MIN_IDENTIFIER_ROWS = 100
@@ -19,6 +19,8 @@ MIN_IDENTIFIER_ROWS = 100
 MAX_MEASURED = 10.0**15
 """Whole numbers from here on have 16 digits or more; floating-point numbers hold 15 of them."""
 _TOLERANCE = 1e-9
+_LONG_NUMBERS = "its whole numbers have 16 digits or more, as identifiers do"
+_LONG_NUMBER = re.compile(r"[+-]?\d{16,}")
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?")
 
 
@@ -88,7 +90,7 @@ def describe_numbers(count: int, low: float, high: float, mean: float, squares: 
     'its 100 values all differ and run in steps of 1, as identifiers and row numbers do'
     """
     if whole and max(abs(low), abs(high)) >= MAX_MEASURED:
-        return "its whole numbers have 16 digits or more, as identifiers do"
+        return _LONG_NUMBERS
     if count < MIN_IDENTIFIER_ROWS or not whole:
         return None
     step = find_steps(count, low, high, mean, squares)
@@ -119,9 +121,13 @@ def describe_labels(count: int, levels: Collection[str], *, too_many: bool = Fal
     >>> describe_labels(3, ["a", "b"]) is None
     True
     """
+    if levels and all(map(has_thousands_separators, levels)):
+        return "it holds numbers with thousands separators as texts; convert it to numbers in the program it comes from"
     alone = count >= MIN_IDENTIFIER_ROWS and len(levels) == count
     if not alone and not too_many:
         return None
+    if 2 * sum(_LONG_NUMBER.fullmatch(level.strip()) is not None for level in levels) > len(levels):
+        return _LONG_NUMBERS
     if 2 * sum(map(looks_like_number, levels)) > len(levels):
         return None  # the reader has advice for numbers that were taken for texts
     if sum(_DATE.fullmatch(level) is not None for level in levels) > len(levels) / 2:

@@ -22,6 +22,7 @@ from fedcdh.summaries.aggregation import Cohort, add_up
 from fedcdh.summaries.client_changes import adopt_summary, describe_plan_mismatch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.row_counts import are_counts_possible
 from fedcdh.summaries.summary import Summary, check_noise
 from fedcdh.summaries.variables import Continuous
 
@@ -154,15 +155,15 @@ def _check_plan(summary: Summary, plan: StudyPlan) -> None:
 
 
 def _check_counts(summary: Summary, plan: StudyPlan) -> None:
-    """Check that a row is left out if and only if a value is missing: max(missing) ≤ rows left out ≤ Σ missing."""
+    """Check that the counts of rows and of missing values do not contradict each other, nor the plan."""
     if set(summary.missing) != set(plan.names):
         raise RowCountError(
             f"the summary of {describe_clients(summary)} counts missing values of "
             f"{', '.join(map(str, summary.missing))}, but the plan's variables are {', '.join(plan.names)}; "
             f"{REMAKE_ADVICE}"
         )
-    missing, left = list(summary.missing.values()), summary.rows_read - summary.rows
-    if not (summary.rows >= 1 and min(missing) >= 0 and max(missing) <= left <= sum(missing)):
+    missing = list(summary.missing.values())
+    if not are_counts_possible(plan, summary.rows, summary.rows_read, missing):
         raise RowCountError(
             f"the summary of {describe_clients(summary)} uses {summary.rows} of {summary.rows_read} rows, with "
             f"{sum(missing)} values missing and {max(missing)} in one variable: these cannot all be true, or no row "

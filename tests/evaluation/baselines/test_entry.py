@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import numpy as np
 import pytest
 from chain_studies import CHAIN, chain_rows, split
 
-from fedcdh.errors import SettingsError
+from fedcdh.errors import DataError, SettingsError
 from fedcdh.evaluation.baselines import BASELINES, BaselineEntry, find_baseline
 
 
@@ -36,3 +37,33 @@ def test_a_method_in_one_step_has_no_fit():
     assert find_baseline("fedpc").fit_name == ""
     with pytest.raises(SettingsError, match="in one step"):
         find_baseline("fedpc").fit(split(chain_rows(60), 30, 30), CHAIN)
+
+
+def mixed_tables():
+    """Return tables of two numbers and a label, as people read them from a file, and the same with codes."""
+    rows = {client: np.random.default_rng(seed).standard_normal((40, 3)) for seed, client in enumerate("ab")}
+    coded = {client: np.column_stack([table[:, :2], table[:, 2] > 0]) for client, table in rows.items()}
+    texts = {}
+    for client, table in coded.items():
+        texts[client] = table.astype(object)
+        texts[client][:, 2] = np.where(table[:, 2] > 0, "yes", "no")
+    return texts, coded
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_labels_beside_numbers_are_refused_with_their_column(name):
+    texts, _ = mixed_tables()
+    with pytest.raises(DataError, match=r"'smoker' .*replace the labels by codes"):
+        BASELINES[name](texts, ("age", "bmi", "smoker"))
+
+
+@pytest.mark.parametrize("name", [name for name, entry in BASELINES.items() if entry.data != "mixed"])
+def test_codes_beside_numbers_are_refused_with_their_column(name):
+    _, coded = mixed_tables()
+    with pytest.raises(DataError, match="'smoker'"):
+        BASELINES[name](coded, ("age", "bmi", "smoker"), kinds={"smoker": "categorical"})
+
+
+def test_a_table_of_columns_is_refused_with_its_type():
+    with pytest.raises(DataError, match="of type dict"):
+        BASELINES["fedpc"]({"a": {"age": [1, 2]}}, ("age",))

@@ -17,6 +17,7 @@ from fedcdh.evaluation.baselines.feddag import (
     FedDagTraining,
     acyclicity_of_mask,
     run_feddag,
+    scale_penalty,
 )
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.metrics import compare
@@ -244,3 +245,28 @@ def test_does_well_on_raw_rows_of_like_clients_and_lives_on_their_scales():
             scores.append(compare(found.directed, study.arrows).direction.f1)
     assert np.mean(raw) > 0.9
     assert np.mean(standardised) < np.mean(raw) - 0.2
+
+
+def first_slope(rho: float, variables: int) -> float:
+    """Return the mean over draws of the steepest slope of rho h² / 2 when training begins."""
+    draw, found = np.random.default_rng(variables), []
+    for _ in range(20):
+        mask = mask_of(np.zeros((variables, variables)), draw.logistic(size=(variables, variables)), 0.2)
+        acyclicity, slopes = acyclicity_of_mask(mask)
+        found.append(rho * acyclicity * np.abs(slopes).max())
+    return float(np.mean(found))
+
+
+def test_the_penalty_begins_no_steeper_with_more_variables():
+    rho = MASKED_TRAINING.rho
+    ten = first_slope(rho, 10)
+    for variables in (14, 18, 24, 30):
+        assert first_slope(rho, variables) > 10 * ten  # unscaled, it would be far steeper
+        assert ten / 3 < first_slope(scale_penalty(rho, variables, 0.2), variables) < 3 * ten
+    assert scale_penalty(rho, 6, 0.2) == rho
+
+
+def test_arrows_are_found_among_eighteen_variables():
+    study = simulate(variables=18, clients=3, rows=100, edges=18, changing=0, seed=7)
+    found = run_feddag(study.tables, study.names, seed=7, mechanism="linear")
+    assert compare(found.graph.arrows, study.arrows).skeleton.f1 > 0.6

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from small_experiments import small
 
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BASELINES
-from fedcdh.evaluation.experiments.definition import experiment_names, load_experiment, parse_experiment
+from fedcdh.evaluation.experiments.definition import EVERY_METHOD, experiment_names, load_experiment, parse_experiment
 from fedcdh.evaluation.experiments.kinds import find_kind
 from fedcdh.evaluation.experiments.kinds.dependent_changes import DIRECTING_METHODS
 from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD
@@ -40,7 +42,7 @@ def test_every_design_is_sound(name, size):
     own = {"tests": COMPARED_TESTS, "principle": CRITERION_FORMS, "dependent": DIRECTING_METHODS}
     known = own.get(experiment.kind, {ORACLE_METHOD, *BASELINES})
     assert {*experiment.methods} <= {*known}
-    assert {*experiment.limits} <= {*load_experiment(name).methods}
+    assert {*experiment.limits} - {EVERY_METHOD} <= {*load_experiment(name).methods}
     assert min(experiment.seeds) >= 1000 or experiment.kind == "bytes"  # below, settings were chosen
     assert set(result_columns(experiment)) >= {*experiment.parameters, "method", "seed", "seconds", "failure"}
     assert len(set(result_columns(experiment))) == len(result_columns(experiment))
@@ -76,6 +78,27 @@ def test_limits_spare_slow_methods_only():
     assert by_method["oracle"] == {(seed, rows) for seed in (1, 2, 3) for rows in (30, 60)}
 
 
+def test_limits_of_every_method_hold_beside_its_own():
+    text = """
+title = "x"
+kind = "graphs"
+seeds = [0, 1, 2]
+methods = ["fedpc", "oracle"]
+[base]
+rows = 30
+[sweep]
+rows = [30, 60]
+[limits]
+every = [{ max_values = { rows = 30 } }, { seeds = 1 }]
+fedpc = { seeds = 2 }
+"""
+    jobs = [(job.method, job.case["rows"], job.seed) for job in parse_experiment("x", text).jobs()]
+    large = [("fedpc", 60, 0), ("oracle", 60, 0)]
+    assert sorted(jobs) == sorted(
+        [("fedpc", 30, 0), ("fedpc", 30, 1), ("oracle", 30, 0), ("oracle", 30, 1), ("oracle", 30, 2), *large]
+    )
+
+
 def test_limits_name_the_cases_that_a_method_is_made_for():
     text = LIMITED.replace("max_values = { rows = 30 }", "values = { rows = [60, 90] }")
     experiment = small(limits=parse_experiment("x", text).limits)
@@ -83,19 +106,17 @@ def test_limits_name_the_cases_that_a_method_is_made_for():
     assert done == {(1, 60), (2, 60)}
 
 
-def test_the_paper_s_rivals_have_ten_seeds_in_every_cell():
-    """Figures 3 and 4, dense graphs, fMRI and stocks: all rivals of the paper's figures, on all seeds.
-
-    FedDAG, and in dense graphs NOTEARS-MLP-ADMM, have cases of up to 12 variables only.
-    """
+def test_the_paper_s_rivals_are_in_every_figure():
+    """FedPC has the seeds that ours has; the slow ones have some seeds of every case up to 12 variables."""
     for name in ("figure-3", "figure-4", "dense", "fmri", "stocks"):
         experiment = load_experiment(name)
-        rivals = {"fedpc", "notears-admm", "feddag"} | ({"notears-mlp-admm"} if name != "figure-3" else set())
-        for method in rivals:
-            jobs = [job for job in experiment.jobs() if job.method == method]
-            limited = method == "feddag" or (method, name) == ("notears-mlp-admm", "dense")
-            cases = [case for case in experiment.cases() if not limited or case.get("variables", 0) <= 12]
-            assert len(jobs) == 10 * len(cases), f"{name}: {method}"
+        jobs = Counter((job.method, tuple(job.case.values())) for job in experiment.jobs())
+        slow = {"notears-admm", "feddag"} | ({"notears-mlp-admm"} if name != "figure-3" else set())
+        for case in experiment.cases():
+            here = tuple(case.values())
+            assert jobs["fedpc", here] == jobs["fedcdh", here] > 0
+            if case.get("variables", 0) <= 12:
+                assert all(jobs[method, here] for method in slow), f"{name}: {case}"
 
 
 @pytest.mark.parametrize(

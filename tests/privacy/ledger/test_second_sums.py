@@ -72,3 +72,25 @@ def test_what_was_masked_does_not_leave_in_plain_by_a_plan_that_follows(tmp_path
     gate = gate_in(tmp_path)
     mask(gate, FEW, table())
     assert "left under masks" in sent(table(), gate, plan=LATER["made like the first"])
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_what_was_summed_does_not_leave_in_plain_by_any_plan(kind, tmp_path):
+    gate = gate_in(tmp_path)
+    mask(gate, FEW, table())
+    open_sum(gate, FEW)
+    with pytest.raises(DisclosureError, match=r"left under masks|without masks|leave after the releases"):
+        release_summary(table(), LATER[kind], ReleaseContext(CLIENT, Policy(), {}, gate))
+
+
+def test_masks_that_were_given_up_hide_nothing_from_a_plan_of_another_name(tmp_path):
+    gate = gate_in(tmp_path)
+    mask(gate, FEW, table())
+    assert not sent(table(), gate, plan=dataclasses.replace(FEW, study="again"))
+
+
+def test_other_rows_leave_in_plain_after_a_sum(tmp_path):
+    gate = gate_in(tmp_path)
+    mask(gate, FEW, table())
+    open_sum(gate, FEW)
+    assert not sent(table(seed=9), gate, plan=LATER["without its history"])

@@ -34,6 +34,10 @@ def disturbed(document, site, random, *, pooled):
     made = copy.deepcopy(document)
     others = [client["client"] for client in made["clients"] if client["client"] != site]
     names = {name: f"other {random.randrange(10**9)}" for name in others}
+    for edge in made["edges"] if pooled else ():
+        if edge.get("slope") is not None:
+            low, high = sorted((random.uniform(-2, 2), random.uniform(-2, 2)))
+            edge.update(slope=random.uniform(low, high), slope_low=low, slope_high=high)
     for client in made["clients"]:
         if client["client"] in names:
             client.update(rows=random.randrange(10**6), rows_read=10**6, missing={"age": random.randrange(10**5)})
@@ -79,6 +83,13 @@ def test_with_two_sites_a_common_value_is_that_of_the_other(random, number):
     letter = render_site_letter(TWO, site)
     assert letter == render_site_letter(disturbed(TWO, site, random, pooled=True), site)
     assert "common value is" not in ParsedPage(letter).text.replace("The common value is that", "")
+
+
+def test_signs_of_common_slopes_are_explained_and_left_out_with_two_sites():
+    five, two = (render_site_letter(made, made["clients"][0]["client"]) for made in (FIVE, TWO))
+    assert any(edge["mark"] and edge["slope"] for edge in TWO["edges"])
+    assert ('class="sign"' in five, "A + on an arrow" in five) == (True, True)
+    assert ('class="sign"' in two, "A + on an arrow" in two) == (False, False)
 
 
 def test_no_name_and_no_count_of_another_site_is_in_a_letter():

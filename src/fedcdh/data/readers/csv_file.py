@@ -17,6 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import csv as arrow_csv
 
 from fedcdh.data.columns import Column
+from fedcdh.data.labels import has_thousands_separators
 from fedcdh.data.readers.arrow_columns import Cells, Content, find_first_non_number, parse_levels, parse_numbers
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.readers.csv_header import CsvHeader, read_header
@@ -27,12 +28,6 @@ from fedcdh.errors import DataError
 
 BLOCK_BYTES = 1 << 20
 """Bytes read at a time. Arrow reads ahead: by measurement, blocks of 1 MB take 80 MB of memory, blocks of 4 MB 220."""
-
-_GROUPED_DIGITS = re.compile(
-    r"\s*[-+]?[0-9]{1,3}"
-    r"(?:(?:,[0-9]{3})+(?:\.[0-9]*)?|(?:\.[0-9]{3})+(?:,[0-9]*)?|(?:[ '’\u00a0\u202f][0-9]{3})+(?:[.,][0-9]*)?)\s*"
-)
-"""Numbers with thousands separators: 1,234.5, 1.234,5, 1 234,5 or 1'234.5."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +118,14 @@ class CsvFile:
     def _column(self, name: str, kind: ColumnKind, cells: Cells, before: int) -> Column:
         if kind == "categorical":
             levels = parse_levels(cells, self.style)
-            grouped = levels.levels and all(map(_GROUPED_DIGITS.fullmatch, levels.levels))
+            grouped = levels.levels and all(map(has_thousands_separators, levels.levels))
             if grouped and parse_numbers(cells, self.style) is None:
                 raise self._grouped_digits_error(name)
             return levels
         numbers = parse_numbers(cells, self.style)
         if numbers is None:  # the cell itself is not shown, because errors end up in logs
             place = find_first_non_number(cells, self.style)
-            if _GROUPED_DIGITS.fullmatch(cells[place].as_py()):
+            if has_thousands_separators(cells[place].as_py()):
                 raise self._grouped_digits_error(name)
             row = before + place + 1
             raise DataError(

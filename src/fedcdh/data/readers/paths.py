@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fedcdh._io.text import suggest_name
 from fedcdh.errors import DataError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
@@ -99,10 +100,19 @@ def _expand_path(path: Path) -> list[Path]:
     parts = path.parts
     wild = next((i for i, part in enumerate(parts) if any(letter in part for letter in "*?[")), None)
     if wild is None:
-        raise DataError(f"there is no file {path}; check the name (relative names start at {Path.cwd()})")
+        near = suggest_name(path.name, _list_names(path.parent))
+        raise DataError(f"there is no file {path}{near}; check the name (relative names start at {Path.cwd()})")
     found = Path(*parts[:wild]).glob("/".join(parts[wild:]))
     hidden = parts[-1].startswith(".")  # hidden files have to be named, as in shells
     return _check_candidates(path, (one for one in found if hidden or not one.name.startswith(".")))
+
+
+def _list_names(folder: Path) -> list[str]:
+    """Return the names of the table files in a folder; none if it cannot be read."""
+    try:
+        return sorted(path.name for path in folder.iterdir() if table_suffix(path))
+    except OSError:
+        return []
 
 
 def _check_candidates(given: Path, candidates: Iterator[Path]) -> list[Path]:

@@ -9,7 +9,10 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
+from fedcdh._io.strict_toml import abbreviate
+from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import DataError, SettingsError
@@ -245,8 +248,9 @@ class BaselineEntry:
         if self.data != "mixed" and len(labels) < len(names) and (labels or declared):
             wanted = {"numbers": "numbers only", "labels": "labels only"}.get(self.data, "numbers only, or labels only")
             raise DataError(
-                f"found {len(labels)} of {len(names)} variables declared as labels; the method {self.name!r} expected "
-                f"{wanted}; leave out the others, or choose a method for mixed tables such as 'fedcdh'"
+                f"found {len(labels)} of {len(names)} variables declared as labels ({_list_names(labels)}); the method "
+                f"{self.name!r} expected {wanted}; leave out the others, or choose a method for mixed tables such as "
+                "'fedcdh'"
             )
 
 
@@ -256,13 +260,17 @@ def _import_function(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def _list_names(names: Sequence[str]) -> str:
+    return abbreviate_list(map(repr, names)) or "none"
+
+
 def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
     if not tables or len(set(names)) != len(names) or not names or DOMAIN in names:
         raise DataError(
             f"found {len(tables)} tables and the names {', '.join(map(repr, names))}; expected one table or more, and "
             f"names that differ from one another and from {DOMAIN!r}; correct these"
         )
-    checked = {client: np.asarray(table, dtype=np.float64) for client, table in tables.items()}
+    checked = {client: _to_numbers(client, table, names) for client, table in tables.items()}
     for client, table in checked.items():
         if table.ndim != 2 or table.shape[1] != len(names) or not len(table) or not np.isfinite(table).all():
             raise DataError(
@@ -270,3 +278,37 @@ def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str
                 "numbers each, in the order of the names; leave out rows with missing values"
             )
     return checked
+
+
+def _to_numbers(client: str, table: Any, names: Sequence[str]) -> Array:
+    """Return the table as numbers; name the columns that hold something else."""
+    found = np.asarray(table)
+    if found.dtype.kind in "fiub" or found.ndim != 2 or found.shape[1] != len(names):
+        try:
+            return found.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"the table of client {client!r} is of type {type(table).__name__} and shape {found.shape}; expected "
+                "rows of numbers, with a column for each name; pass an array"
+            ) from None
+    texts = {
+        name: text for name, column in zip(names, found.T, strict=True) if (text := _find_text(column)) is not None
+    }
+    if texts:
+        listed = ", ".join(f"{name!r} ({text})" for name, text in texts.items())
+        raise DataError(
+            f"the table of client {client!r} has columns that are not numbers: {listed}; expected numbers, and codes "
+            'in the place of labels, such as 0, 1, 2; replace the labels by codes and declare them with kinds={"'
+            f'{next(iter(texts))}": "categorical"}}, or leave these columns out'
+        )
+    return found.astype(np.float64)
+
+
+def _find_text(column: npt.NDArray[Any]) -> str | None:
+    """Return the first value of a column that is no number; None if there is none."""
+    for value in column:
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return abbreviate(value)
+    return None

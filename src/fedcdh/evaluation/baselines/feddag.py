@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import expm
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import BaselineError, DataError, SettingsError
@@ -57,8 +57,8 @@ class FedDagTraining:
     last. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has not
     fallen to a quarter. `sparsity` weighs the mask, and `rate` is the step size of Adam.
 
-    At the start every mask is half open, and h grows exponentially with the number of variables. Beyond 20 variables
-    `rho` is therefore divided by the square of that growth (`scale_penalty`); otherwise it would outweigh all rows.
+    At the start masks are open by chance, and h grows exponentially with the number of variables. Beyond the ten
+    variables of the authors' examples `rho` is therefore made smaller (`scale_penalty`).
     """
 
     sparsity: float = 0.01
@@ -100,28 +100,35 @@ def run_feddag(
     training = training or (UNMASKED_TRAINING if mechanism == "weights" else MASKED_TRAINING)
     server = _FedDagServer(tables, sharing, mechanism, training, seed)
     if mechanism != "weights":  # weights start at 0, where h is 0 for any number of variables
-        training = replace(training, rho=scale_penalty(training.rho, len(names)))
+        training = replace(training, rho=scale_penalty(training.rho, len(names), training.temperature))
     _solve_lagrangian(server, training)
     return BaselineResult(server.found(names), server.channel.traffic)
 
 
-_MAX_UNSCALED_VARIABLES = 20  # the authors use one and the same starting penalty for 10 and for 20 variables
+_EXAMPLE_VARIABLES = 10  # those of the authors' examples, for which they print their starting penalty
 
 
-def scale_penalty(rho: float, variables: int) -> float:
-    """Return the starting ρ for this many variables: ρ h² of the half-open mask is never above that at 20 variables.
+def scale_penalty(rho: float, variables: int, temperature: float) -> float:
+    """Return the starting ρ for this many variables: the slope of ρ h² / 2 is never above that at ten variables.
 
-    >>> scale_penalty(6e-3, 20), f"{scale_penalty(6e-3, 30):.1e}"
-    (0.006, '3.7e-05')
+    A steeper slope does lasting harm: Adam divides by the root of the mean squared gradient, which forgets in thousands
+    of steps. Masks that the first steps have closed then stay closed.
+
+    >>> [f"{scale_penalty(6e-3, variables, 0.2):.1e}" for variables in (10, 18, 30)]
+    ['6.0e-03', '7.2e-06', '2.4e-10']
     """
-    if variables <= _MAX_UNSCALED_VARIABLES:
+    if variables <= _EXAMPLE_VARIABLES:
         return rho
-    return rho * (_half_open_acyclicity(_MAX_UNSCALED_VARIABLES) / _half_open_acyclicity(variables)) ** 2
+    return rho * _first_slope(_EXAMPLE_VARIABLES, temperature) / _first_slope(variables, temperature)
 
 
-def _half_open_acyclicity(variables: int) -> float:
-    """Return h of a mask whose entries off the diagonal are all one half."""
-    return acyclicity_of_mask(np.full((variables, variables), 0.5) - 0.5 * np.identity(variables))[0]
+def _first_slope(variables: int, temperature: float) -> float:
+    """Return h times its slope in one entry, where every entry has the mean square of a mask drawn at the start."""
+    chances = (np.arange(1000) + 0.5) / 1000
+    drawn = expit(logit(chances) / temperature)
+    size = float(np.sqrt(np.mean(drawn * drawn)))
+    acyclicity, slopes = acyclicity_of_mask(_clear_diagonal(np.full((variables, variables), size)))
+    return acyclicity * float(slopes[0, 1])
 
 
 _TOLERANCE = 1e-6  # of h; the authors' 1e-10 comes to about this in their single precision

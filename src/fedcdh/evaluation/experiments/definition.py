@@ -21,6 +21,8 @@ ExperimentCase = Mapping[str, Any]
 """The value of every parameter, as TOML has it."""
 
 _DEFINITIONS_FOLDER = files("fedcdh.evaluation.experiments") / "definitions"
+EVERY_METHOD = "every"
+"""The key of limits that all methods share."""
 _KNOWN_KEYS = {
     "title",
     "question",
@@ -88,7 +90,8 @@ class Experiment:
     sweeps : mapping from str to tuple
         Values of the parameters that are varied, one at a time.
     limits : mapping from str to tuple of MethodLimit
-        Limits of methods that are slow, or made for some cases only. A job that any of them allows is done.
+        Limits of methods that are slow, or made for some cases only. A job that any of them allows is done. Those of
+        "every" hold for all methods besides.
     remarks : str
         Text below the heading.
     question : str
@@ -149,8 +152,13 @@ class Experiment:
             for position, seed in enumerate(self.seeds)
             for case in self.cases()
             for method in self.methods
-            if method not in self.limits or any(limit.allows(case, position) for limit in self.limits[method])
+            if self._allows(method, case, position)
         ]
+
+    def _allows(self, method: str, case: ExperimentCase, position: int) -> bool:
+        """Return whether a method has a job: within a limit of its own and within one of those of every method."""
+        rules = [self.limits[name] for name in (EVERY_METHOD, method) if name in self.limits]
+        return all(any(limit.allows(case, position) for limit in listed) for listed in rules)
 
     def restrict(self, *, seeds: Iterable[int] | None = None, methods: Iterable[str] | None = None) -> Experiment:
         """Choose other seeds, or fewer methods.
@@ -312,10 +320,10 @@ def _read_limits(
     """Return the limits of slow methods."""
     limits = {}
     for method, rules in document.get("limits", {}).items():
-        if method not in document["methods"]:
+        if method not in (EVERY_METHOD, *document["methods"]):
             raise SettingsError(
-                f"experiment {name!r} limits {method!r}, which is not among its methods; expected one of them; write "
-                'names with a dot in quotation marks: "notears-admm-0.3"'
+                f"experiment {name!r} limits {method!r}, which is not among its methods; expected one of them, or "
+                f'{EVERY_METHOD!r}; write names with a dot in quotation marks: "notears-admm-0.3"'
             )
         limits[method] = tuple(_read_limit(name, method, rule) for rule in _to_tuple(rules))
         limited = {key for limit in limits[method] for key in (*limit.max_values, *limit.values)}

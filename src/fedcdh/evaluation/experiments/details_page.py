@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fedcdh.evaluation.experiments.definition import Experiment, MethodLimit
+from fedcdh.evaluation.experiments.definition import EVERY_METHOD, Experiment, MethodLimit
 from fedcdh.evaluation.experiments.figures import FIGURE_SUFFIXES, figure_name
 from fedcdh.evaluation.experiments.method_groups import OWN_METHODS, REFERENCE_METHOD, is_rival
 from fedcdh.evaluation.experiments.paper_comparison import feature_tables, significance_table, time_tables
@@ -27,6 +27,8 @@ from fedcdh.evaluation.experiments.tables import (
     to_markdown,
 )
 
+SEEN_LIMIT = "feddag-all-linear"
+"""The method whose limit was set after its rows beyond it were seen; the page on what results rest on says why."""
 TABLE_MEASURES = {
     "graphs": ("direction_f1", "skeleton_f1"),
     "real": ("skeleton_f1", "direction_f1"),
@@ -85,11 +87,18 @@ def _format_seeds(seeds: Sequence[int]) -> str:
 def _format_limits(experiment: Experiment) -> str:
     """Describe how far methods were run that are slow, or made for some cases only."""
     listed = [
-        f"`{method}` {' or '.join(map(_format_limit, limits))}"
+        f"{_format_method(method)} {' or '.join(map(_format_limit, limits))}"
         for method, limits in experiment.limits.items()
-        if method in experiment.methods
+        if method in (EVERY_METHOD, *experiment.methods)
     ]
-    return f"Not on all cases: {'; '.join(listed)}." if listed else ""
+    if not listed:
+        return ""
+    exception = f", except for `{SEEN_LIMIT}`" if SEEN_LIMIT in experiment.limits else ""
+    return f"Not on all cases, which was decided before the rows in question were seen{exception}: {'; '.join(listed)}."
+
+
+def _format_method(method: str) -> str:
+    return "every method" if method == EVERY_METHOD else f"`{method}`"
 
 
 def _format_limit(limit: MethodLimit) -> str:

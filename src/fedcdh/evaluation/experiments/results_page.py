@@ -44,16 +44,18 @@ PAPER_ORDER = (
 """The order of the pages; other experiments follow."""
 MAIN_EXPERIMENTS = {"figure-3": "linear", "figure-4": "general"}
 MAIN_SETTINGS = tuple((name, scale) for scale in ("standardised", "raw") for name in MAIN_EXPERIMENTS)
-FURTHER_RIVALS = 5
+SCALE_PAGE, BASIS_PAGE = "scale", "basis"
+"""Pages beside those of the experiments: on units of measurement, and what a person has to say."""
+SCALE_QUESTION = "Do the units of measurement matter?"
+FURTHER_RIVALS = 3
 """Rivals of the main table besides those of the paper: those with the highest means."""
 
 PAGE_HEAD = f"""# Results
 
-All methods run on the same studies. `{REFERENCE_METHOD}` is `fedcdh.discover` as it is by default, with a second
-message of each client; `fedcdh-one-message` does without that. `fedcdh-paper` is the paper's method to the letter.
-`oracle` is the class of the true graph, which perfect tests would find, extended to a DAG. [Rivals](rivals.md) explains
-the others, [Experiments](experiments.md) repeats everything. `fedcdh experiment page` makes the tables, the figures and
-every sentence with a number from the rows in `docs/results`.
+All methods run on the same studies. `{REFERENCE_METHOD}` is `fedcdh.discover` by default, with a second message of each
+client; `fedcdh-one-message` does without. `fedcdh-paper` is the paper's method to the letter. `oracle` is what perfect
+tests would find. [Rivals](rivals.md) explains the others, [Experiments](experiments.md) repeats everything. Every
+sentence with a number is made from the rows in `docs/results`.
 """
 SCALE_TEXT = """In raw data, which are the paper's, effects nearly always vary more than their causes: sorting the
 variables by variance finds most directions. Standardised data are the same in other units: every variable has the same
@@ -64,7 +66,7 @@ mean and variance.
 def write_results_page(folder: Path, page: Path, size: str = "full") -> Path:
     """Write the short page, the page of every experiment of this size that has rows in the folder, and all figures.
 
-    The file discussion.txt (Markdown) of the folder holds what a person has to say. It becomes the end of the page, and
+    The file discussion.txt (Markdown) of the folder holds what a person has to say. It becomes a page of its own, and
     may state no figure: sentences with figures are made from the rows.
 
     Parameters
@@ -128,11 +130,17 @@ def render_pages(folder: Path, page: Path, size: str = "full", found: DesignRows
     present = {name: (experiment, rows) for name, (experiment, rows) in found.items() if rows}
     place = folder.relative_to(page.parent).as_posix()
     parts = [PAGE_HEAD, *_main_section(present, folder, place), *_question_sections(present, folder, place)]
-    parts += [*_further_section(present, place), *_discussion(folder), *_toctree(present, place)]
-    texts = {page: "\n".join(part.rstrip() + "\n" for part in parts)}
+    aside = {SCALE_PAGE: [*_scale_page(present, folder)], BASIS_PAGE: [*_discussion(folder)]}
+    pages = [name for name, written in aside.items() if written]
+    parts += [*_further_section(present, place), *_basis_link(pages, place), *_toctree([*present, *pages], place)]
+    texts = {page: _join(parts)} | {folder / f"{name}.md": _join(aside[name]) for name in pages}
     for name, (experiment, rows) in present.items():
         texts[folder / f"{name}.md"] = render_details_page(experiment, rows, folder, size)
     return texts
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
 # The short page
@@ -145,13 +153,13 @@ def _main_section(found: DesignRows, folder: Path, place: str) -> Iterator[str]:
     yield "## How good are the directions?\n"
     yield (
         f"{_describe_main_design(found)} The table has the mean direction F1 over all instances (in brackets: over how "
-        "many, where not all), and at the paper's base setting kB that a client sends and CPU seconds of all clients "
-        "and the server. The sentences below it count rivals with all instances.\n"
+        f"many, where not all) of {_first_scale(standings)} data, and at the paper's base setting kB that a client "
+        "sends and CPU seconds of all clients and the server. The sentences below count rivals with all instances.\n"
     )
     yield main_table(found, standings) + "\n"
     yield "\n".join(
-        f"- [{MAIN_EXPERIMENTS[name]}, {scale}]({place}/{name}.md): {summarise_standing(standing)}"
-        for (name, scale), standing in standings.items()
+        f"- [{MAIN_EXPERIMENTS[name]} model]({place}/{name}.md): {summarise_standing(standing)}"
+        for (name, _), standing in _of_first_scale(standings).items()
     )
     yield from _show_figure(folder, place, "summary-sizes", "Direction F1 by variables, clients and rows")
 
@@ -178,14 +186,23 @@ def main_standings(found: DesignRows) -> dict[tuple[str, str], Standing]:
     return standings
 
 
+def _first_scale(standings: Mapping[tuple[str, str], Standing]) -> str:
+    """Return the scale of the main table: standardised, unless there are only raw data."""
+    return next(scale for _, scale in standings)
+
+
+def _of_first_scale(standings: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str], Standing]:
+    return {key: standing for key, standing in standings.items() if key[1] == _first_scale(standings)}
+
+
 def main_table(found: DesignRows, standings: Mapping[tuple[str, str], Standing]) -> str:
-    """Return the main table: ours, the paper's methods, and the rivals with the highest means."""
-    costs = _base_costs(found)
+    """Return the main table, of one scale: ours, the paper's methods, and the rivals with the highest means."""
+    costs, shown = _base_costs(found), _of_first_scale(standings)
     lines = []
     for method in _main_methods(standings):
-        cells = [standing.format_mean(method) for standing in standings.values()]
+        cells = [standing.format_mean(method) for standing in shown.values()]
         lines.append([f"`{method}`", *cells, *(format_quantity(cost) for cost in costs.get(method, (None, None)))])
-    heads = [f"{MAIN_EXPERIMENTS[name]}, {scale}" for name, scale in standings]
+    heads = [MAIN_EXPERIMENTS[name] for name, _ in shown]
     return to_markdown(["method", *heads, "kB", "seconds"], lines)
 
 
@@ -225,18 +242,29 @@ def _base_costs(found: DesignRows) -> dict[str, tuple[float, float]]:
 
 
 def _question_sections(found: DesignRows, folder: Path, place: str) -> Iterator[str]:
-    scales = [(name, describe_scale(*found[name])) for name in MAIN_EXPERIMENTS if name in found]
-    if any(sentence for _, sentence in scales):
-        yield "## Do the units of measurement matter?\n"
-        yield SCALE_TEXT
-        yield "\n".join(f"- {MAIN_EXPERIMENTS[name]} model: {sentence}" for name, sentence in scales if sentence)
-        yield from _show_figure(folder, place, "summary-scale", "Direction F1 on raw and on standardised data")
     for name, figure in (("dense", "summary-dense"), ("noise-shapes", "summary-noise")):
         if name in found:
             experiment, rows = found[name]
             yield f"## {experiment.question}\n"
             yield f"{describe_experiment(experiment, rows)} [Details]({place}/{name}.md).\n"
             yield from _show_figure(folder, place, figure, experiment.title)
+
+
+def _scale_page(found: DesignRows, folder: Path) -> Iterator[str]:
+    """Yield the page about raw and standardised data, if both were run."""
+    sentences = {name: describe_scale(*found[name]) for name in MAIN_EXPERIMENTS if name in found}
+    if not any(sentences.values()):
+        return
+    yield f"# {SCALE_QUESTION}\n\n[Results](../results.md)\n"
+    yield SCALE_TEXT
+    raw = {name: standing for (name, scale), standing in main_standings(found).items() if scale == "raw"}
+    yield "\n".join(
+        f"- [{MAIN_EXPERIMENTS[name]} model]({name}.md): {sentence} On raw data: {summarise_standing(raw[name])}"
+        for name, sentence in sentences.items()
+        if sentence
+    )
+    if (folder / "summary-scale.png").exists():
+        yield "![Direction F1 on raw and on standardised data](summary-scale.png)\n"
 
 
 def _show_figure(folder: Path, place: str, name: str, words: str) -> Iterator[str]:
@@ -251,6 +279,12 @@ def _further_section(found: DesignRows, place: str) -> Iterator[str]:
         for name, (experiment, rows) in found.items()
         if name not in shown
     ]
+    if scale := " ".join(
+        f"{MAIN_EXPERIMENTS[name]} model: {sentence}"
+        for name in MAIN_EXPERIMENTS
+        if name in found and (sentence := describe_scale(*found[name]))
+    ):
+        lines.insert(0, [f"[{SCALE_QUESTION}]({place}/{SCALE_PAGE}.md)", scale])
     if lines:
         yield "## Further questions\n"
         yield to_markdown(["question", "answer"], lines).replace("--:", "---") + "\n"
@@ -262,8 +296,16 @@ def _short_answer(experiment: Experiment, rows: Sequence[ResultRow]) -> str:
     return describe_experiment(experiment, rows)
 
 
+def _basis_link(pages: Sequence[str], place: str) -> Iterator[str]:
+    if BASIS_PAGE in pages:
+        yield (
+            "Before you rely on a figure, read [what these results rest on]"
+            f"({place}/{BASIS_PAGE}.md): what was cut and why, older rows, the tests, and real data.\n"
+        )
+
+
 def _discussion(folder: Path) -> Iterator[str]:
-    """Return what a person has to say; a figure there could contradict the rows and is refused."""
+    """Yield what a person has to say; a figure there could contradict the rows and is refused."""
     path = folder / "discussion.txt"
     if not path.exists():
         return
@@ -287,7 +329,7 @@ def find_figure(text: str) -> str:
     return found.group().rstrip(".,") if found else ""
 
 
-def _toctree(found: DesignRows, place: str) -> Iterator[str]:
+def _toctree(found: Sequence[str], place: str) -> Iterator[str]:
     """List the pages of experiments for Sphinx."""
     if found:
         yield "\n".join(["```{toctree}", ":hidden:", "", *(f"{place}/{name}" for name in found), "```"])

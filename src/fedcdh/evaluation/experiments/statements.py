@@ -19,7 +19,7 @@ def describe_standing(cells: Sequence[ResultCell], measure: str = "direction F1"
     """Say in how many cells the reference is highest, what it and its best rival have, and what the tests say."""
     standing = Standing(cells)
     if REFERENCE_METHOD not in standing.overall:
-        return f"`{REFERENCE_METHOD}` was not run on all of these instances yet."
+        return _absence_sentence(standing, measure)
     return " ".join(
         sentence
         for sentence in (
@@ -34,7 +34,7 @@ def describe_standing(cells: Sequence[ResultCell], measure: str = "direction F1"
 def summarise_standing(standing: Standing, measure: str = "direction F1") -> str:
     """Say the same in few words, for a list or a table."""
     if REFERENCE_METHOD not in standing.overall:
-        return f"`{REFERENCE_METHOD}` was not run on all of these instances yet."
+        return _absence_sentence(standing, measure)
     own, rival, cells = standing.overall[REFERENCE_METHOD], standing.best_rival, len(standing.cells)
     if not rival:
         return f"{measure} of `{REFERENCE_METHOD}` {own:.2f}; no rival was run on all instances."
@@ -44,6 +44,14 @@ def summarise_standing(standing: Standing, measure: str = "direction F1") -> str
         f"{measure} of `{REFERENCE_METHOD}` {own:.2f}, of the best rival {standing.overall[rival]:.2f} (`{rival}`); "
         f"{cellwise}{_significance_words(standing)}."
     )
+
+
+def _absence_sentence(standing: Standing, measure: str) -> str:
+    """Say that the reference lacks instances, and which rival with all of them is the highest."""
+    first = f"`{REFERENCE_METHOD}` was not run on all of these instances yet"
+    if not (rival := standing.best_rival):
+        return f"{first}."
+    return f"{first}; of the rivals that were, `{rival}` has the highest mean {measure}: {standing.overall[rival]:.2f}."
 
 
 def _significance_words(standing: Standing) -> str:

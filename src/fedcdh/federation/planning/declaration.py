@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from fedcdh.errors import PlanError
 from fedcdh.graphs.convert.knowledge import parse_knowledge
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import MissingValues
 from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
-_KEYS = ("clients", "variables", "recipes", "knowledge", "features")
+_KEYS = ("clients", "variables", "recipes", "knowledge", "features", "missing")
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -130,6 +131,8 @@ class Declaration:
         The family of features.
     recipes : Recipes, optional
         What every site does with its columns first, and the columns that are excluded.
+    missing : {"complete", "impute"}, default "complete"
+        What every site does with rows in which a value is missing.
 
     Examples
     --------
@@ -142,6 +145,7 @@ class Declaration:
     knowledge: Knowledge = NO_KNOWLEDGE
     family: FeatureFamily | None = None
     recipes: Recipes = NO_RECIPES
+    missing: MissingValues = "complete"
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Declaration:
@@ -150,7 +154,7 @@ class Declaration:
         Parameters
         ----------
         text : str or bytes
-            TOML with the keys clients, variables, recipes, knowledge and features.
+            TOML with the keys clients, variables, recipes, knowledge, features and missing.
 
         Returns
         -------
@@ -179,11 +183,22 @@ class Declaration:
             recipes=parse_recipes(found.get("recipes", {}), levels, refuse=_declaration_error),
             knowledge=parse_knowledge(found.get("knowledge", {}), refuse=_declaration_error),
             family=_parse_family(found["features"]) if "features" in found else None,
+            missing=_parse_missing(found.get("missing", "complete")),
         )
 
 
 def _declaration_error(reason: str) -> PlanError:
     return PlanError(f"The declaration cannot be used: {reason.rstrip('.')}. Correct it there.")
+
+
+def _parse_missing(found: Any) -> MissingValues:
+    for choice in get_args(MissingValues):
+        if found == choice:
+            return cast(MissingValues, choice)
+    raise _declaration_error(
+        f'missing should be "complete" (rows with a missing value are left out) or "impute" (a value is drawn for it), '
+        f"found {abbreviate(found)}"
+    )
 
 
 def _parse_names(found: Any, where: str) -> tuple[str, ...]:

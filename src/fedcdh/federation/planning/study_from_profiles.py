@@ -87,7 +87,7 @@ def plan_study(
     columns = {name: {client: one.columns[name] for client, one in profiles.items()} for name in unlisted}
     check_consistency(columns, [name for name in accept_differences if name in unlisted])
     chosen = family or declared.family or DEFAULT_FAMILY
-    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded))
+    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded), missing=declared.missing)
     return Study(
         plan,
         declared.knowledge,

@@ -17,6 +17,7 @@ from pathlib import Path
 from fedcdh._io.storage import hold_lock, read_regular_file, write_atomically
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.errors import DuplicateClientError, FedCDHError, SettingsError, SummaryError
+from fedcdh.federation.streaming.received_files import describe_received_file
 from fedcdh.federation.streaming.running_sum import RunningSum
 from fedcdh.federation.streaming.sum_journal import journal_error, max_journal_bytes
 from fedcdh.messages.study_file import Study
@@ -255,9 +256,10 @@ class _Run:
         content = read_regular_file(path, max_bytes, "a summary of this plan", refuse=SummaryError)
         digest = hashlib.sha256(content).hexdigest()
         if digest in self.seen:
+            other = describe_received_file(self.seen[digest])
             raise DuplicateClientError(
-                f"{path} and {self.seen[digest]} are the same, byte for byte. Expected each summary once. Name only "
-                "one of them."
+                f"{describe_received_file(path)} and {other} are the same, byte for byte. Expected each summary "
+                "once. Name only one of them."
             )
         self.seen[digest] = path
         if digest in self.earlier:
@@ -268,16 +270,24 @@ class _Run:
         if message.summary.replicate:
             self.replicates.append(path)
             return
-        self.sums.add(message, digest)
+        try:
+            self.sums.add(message, digest)
+        except DuplicateClientError as problem:
+            raise _naming_received_file(path, problem) from None
         self.n_added += 1
 
     def report(self) -> AggregationReport:
         """Return what became of the files; of two conflicting summaries, also the one in the sum is refused."""
         added = [entry for client in self.sums.contested if (entry := self.sums.added.get(client))]
         contested = [
-            (self.seen[entry.digest], self.sums.conflict_error(entry.client, entry.digest))
+            (path, _naming_received_file(path, self.sums.conflict_error(entry.client, entry.digest)))
             for entry in added
-            if entry.digest in self.seen
+            if (path := self.seen.get(entry.digest))
         ]
         refused = sorted([*self.refused, *contested], key=lambda one: one[0])
         return AggregationReport(self.sums, self.n_added, self.n_known, tuple(self.replicates), tuple(refused))
+
+
+def _naming_received_file(path: Path, problem: DuplicateClientError) -> DuplicateClientError:
+    """Return the error with the file and its date, from which people see which of two summaries is the latest."""
+    return DuplicateClientError(f"{describe_received_file(path)}: {problem}")

@@ -88,7 +88,7 @@ class Slopes:
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     >>> scatters = ClientScatters.of(result.cohort)
     >>> round(scatters.slopes(scatters.design("age", "systolic_pressure", ())).common.value, 1)
-    0.5
+    1.0
     """
 
     values: Array

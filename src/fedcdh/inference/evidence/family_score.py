@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.counted_rows import counted_shares
 from fedcdh.inference.evidence._gaussian_moments import StackedMoments
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.inference.evidence.multinomial import MultinomialScore
@@ -89,7 +89,7 @@ class FamilyScore:
         """
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
-        counts = common_shares(cohort.plan)
+        counts = counted_shares(cohort)
         basis = basis.scaled(counts)
         moments = StackedMoments(basis, scores or {})
         categorical = MultinomialScore.of(cohort, GaussianScore(basis, curved, noisy=False, shared=moments), counts)

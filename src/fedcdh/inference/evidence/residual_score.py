@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.counted_rows import counted_shares
 from fedcdh.inference.evidence.family_forms import FamilyForm, FamilyForms, shorten
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.noise_size import SizeFit, fit_size, term_products
@@ -324,7 +324,7 @@ class ResidualScore:
     @cached_property
     def counted_share(self) -> float:
         """Return the share of the rows that counts, where rows depend on each other."""
-        return common_shares(self.known.plan).product
+        return counted_shares(self.known).product
 
     @cached_property
     def linear(self) -> FamilyScore:

@@ -29,7 +29,7 @@ from fedcdh.inference.batched_regression import (
     pillai_test,
     residual_scatter,
 )
-from fedcdh.inference.counted_rows import variable_shares
+from fedcdh.inference.counted_rows import observed_shares, variable_shares
 from fedcdh.inference.independence.query_batch import JointColumns
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
@@ -86,7 +86,9 @@ class JointRegressionTest:
 
     def __init__(self, cohort: Cohort, basis: Basis, source: AnswerSource, max_sets: int) -> None:
         self._cohort, self._basis, self._source = cohort, _add_client_curvature(basis), source
-        self._first_test = RegressionTest(self._basis, SQUARES_ONLY, shares=variable_shares(cohort.plan))
+        self._first_test = RegressionTest(
+            self._basis, SQUARES_ONLY, shares=variable_shares(cohort.plan), observed=observed_shares(cohort)
+        )
         self._received: dict[VariableSet, tuple[JointSummary, ...]] = {}  # in the order of the cohort's clients
         self._not_requested: set[VariableSet] = set()
         self._max_sets = max_sets
@@ -163,7 +165,9 @@ def _answer_queries(
         by_level[max(needs[name] for name in query.pair - {DOMAIN})].append(query)
     found: dict[Query, tuple[float, float]] = {}
     for level, members in by_level.items():
-        test = RegressionTest(wide.basis, wide.joint_columns(level), shares=variable_shares(cohort.plan))
+        test = RegressionTest(
+            wide.basis, wide.joint_columns(level), shares=variable_shares(cohort.plan), observed=observed_shares(cohort)
+        )
         answers = test(members)
         found.update({answer.query: (answer.statistic, answer.p_value) for answer in answers})
     return found

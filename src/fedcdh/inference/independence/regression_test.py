@@ -37,6 +37,8 @@ class RegressionTest:
         Answers the parts of a batch. Default: one after the other.
     shares : mapping from str to RowShares
         Shares of the rows that count, for variables whose rows depend on each other. Default none.
+    observed : mapping from str to float
+        Shares of the rows that count, for variables with imputed values. Default none.
 
     Examples
     --------
@@ -53,12 +55,13 @@ class RegressionTest:
     joint: JointColumns = NO_JOINT_COLUMNS
     pool: WorkerPool | None = None
     shares: Mapping[str, RowShares] = field(default_factory=dict)
+    observed: Mapping[str, float] = field(default_factory=dict)
 
     def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
         """Answer the queries, in their order."""
-        if not self.shares:
+        if not self.shares and not self.observed:
             return self._answer(queries)
-        counted = [query_shares(query, self.shares) for query in queries]
+        counted = [query_shares(query, self.shares, self.observed) for query in queries]
         found: dict[int, Answer] = {}
         for shares in dict.fromkeys(counted):
             places = [place for place, one in enumerate(counted) if one == shares]

@@ -313,6 +313,39 @@ class Policy(PolicySettings):
         enforced = self.disclosure_control and not self._is_waived(noise)
         raise_findings("This summary must not leave", (), findings, enforced)
 
+    def check_observed_values(
+        self, observed: Mapping[str, int], plan: StudyPlan, replicates: int = 0, noise: DPParameters | None = None
+    ) -> None:
+        """Refuse a summary with imputed values if a variable has fewer values of its own than a summary needs rows.
+
+        Parameters
+        ----------
+        observed : mapping from str to int
+            Number of rows in which each variable has a value.
+        plan : StudyPlan
+            The plan of the summary.
+        replicates : int, default 0
+            Number of bootstrap replicates that are to leave.
+        noise : DPParameters, optional
+            Noise that will be added.
+
+        Raises
+        ------
+        DisclosureError
+            If there are too few values.
+        """
+        least = self._min_rows(plan) * (replicates + 1)
+        findings = (
+            f"{name!r} has a value in {count} rows, expected at least {least}: the other values were drawn, and from "
+            "fewer, single ones may be computed; leave the variable out of the study, or set min_rows in policy.toml, "
+            "after asking the person responsible for data protection"
+            for name, count in observed.items()
+            if count < least
+        )
+        raise_findings(
+            "This summary must not leave", (), findings, self.disclosure_control and not self._is_waived(noise)
+        )
+
     def coarsen(
         self, summary: Summary, plan: StudyPlan, *, replicates: int = 0, noise: DPParameters | None = None
     ) -> tuple[Summary, tuple[RareLevel, ...]]:

@@ -22,9 +22,10 @@ from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows
 from fedcdh.privacy.disclosure.rare_cells import RareLevel
 from fedcdh.privacy.disclosure.recoded_rows import recode_rows
 from fedcdh.privacy.disclosure.small_cells import CellCounter
-from fedcdh.privacy.ledger.row_sketches import RowSketcher
+from fedcdh.privacy.ledger.row_sketches import RowSketcher, mark_gaps
 from fedcdh.summaries.accumulator import MomentAccumulator, check_summary_arguments
 from fedcdh.summaries.encoder import Encoder
+from fedcdh.summaries.imputation.imputed_source import ImputedTable, change_rows, impute_rows, original_rows
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
@@ -118,11 +119,15 @@ class RowScan:
         encode : Encoder
             Encoder of the plan.
         """
-        recipes = self._plan.recipes
-        prepared = recode_rows(prepare_rows(rows, recipes, self._client), self._merged)
-        complete = self.sums.add(prepared, encode, self)
+        imputed, recipes = isinstance(rows, ImputedTable), self._plan.recipes
+        prepared = rows if imputed else prepare_rows(rows, recipes, self._client)
+        complete = self.sums.add(change_rows(prepared, partial(recode_rows, merged=self._merged)), encode, self)
         self.cells(complete)
-        if self.sketcher is not None:  # of the site's own values: another recipe of a column is about the same people
+        if self.sketcher is None:
+            return
+        if imputed:  # of what the site knows: people are compared, not what was drawn for them
+            self.sketcher(mark_gaps(original_rows(complete)))
+        else:  # of the site's own values: another recipe of a column is about the same people
             self.sketcher(complete if not recipes else _select_complete(rows))
 
     def observe_values(self, values: Array) -> None:
@@ -208,6 +213,7 @@ def scan_rows(table: Any, plan: StudyPlan, client: str, options: ScanOptions, *,
     {'age': array([50., 61.])}
     """
     check_summary_arguments(plan, client, 1.0)
+    table = impute_rows(table, plan, client)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
     return parts.map_reduce(partial(_scan_source, plan=plan, client=client, options=options), RowScan.__add__)
 

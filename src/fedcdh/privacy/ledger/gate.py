@@ -47,7 +47,7 @@ from fedcdh.privacy.ledger.record import (
 )
 from fedcdh.privacy.ledger.round_messages import RoundMessage
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
-from fedcdh.privacy.ledger.second_sums import check_second_sum
+from fedcdh.privacy.ledger.second_sums import check_plain_after_sum, check_second_sum
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.dp_parameters import DPParameters
@@ -132,11 +132,13 @@ class ReleaseGate:
             if release.disclosure_control:
                 check_differencing(release, earlier, limits)
                 check_second_sum(release, earlier)
+                check_plain_after_sum(release, earlier)
             check_more(earlier)
 
         def check_repeats(earlier: Sequence[LedgerEntry]) -> None:
             if release.disclosure_control:
                 check_second_sum(release, earlier)
+                check_plain_after_sum(release, earlier)
             if self.max_plans is not None and release.disclosure_control:
                 check_unattended(release, earlier, self.max_plans)
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.data.columns import Column, NumericColumn
+from fedcdh.data.columns import CategoricalColumn, Column, NumericColumn
 from fedcdh.data.sources import ColumnKind, TableSource
 from fedcdh.data.table import Table
 
@@ -34,6 +34,7 @@ Integers = npt.NDArray[np.int64]
 
 N_BUCKETS = 4096
 """`benchmarks.bench_ledger` measures which changes this many buckets can detect."""
+_GAP_LEVEL = "\0missing"
 _BLOCK_CELLS = 1 << 18  # cells that are hashed at a time: they fit into a cache
 _COUNT_TYPES = {"1": "i1", "2": "<i2", "4": "<i4"}
 _SHARING_STANDARD_ERRORS = 4
@@ -196,6 +197,35 @@ class ValueSketch:
 
 
 EMPTY_SKETCH = ValueSketch(0, (0, 0), np.zeros(N_BUCKETS, dtype=np.int64))
+
+
+def mark_gaps(rows: Table) -> Table:
+    """Return rows in which a missing value is a value of its own, so that rows with gaps can be sketched.
+
+    Parameters
+    ----------
+    rows : Table
+        Rows, which may have missing values.
+
+    Returns
+    -------
+    Table
+        The same rows; numbers may be nan, and a missing level is a level that no table can have.
+
+    Examples
+    --------
+    >>> from fedcdh.data.table import to_table
+    >>> mark_gaps(to_table({"sex": ["f", None]})).columns["sex"].missing.tolist()
+    [False, False]
+    """
+    return Table({name: _mark_gaps(column) for name, column in rows.columns.items()})
+
+
+def _mark_gaps(column: Column) -> Column:
+    if isinstance(column, NumericColumn):
+        return NumericColumn(np.where(column.missing, np.nan, column.values))  # one of the many nan
+    codes = np.where(column.missing, len(column.levels), column.codes)
+    return CategoricalColumn((*column.levels, _GAP_LEVEL), codes)
 
 
 class RowSketcher:

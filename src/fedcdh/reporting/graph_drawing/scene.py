@@ -46,7 +46,7 @@ CORNER_CUT = 9.0
 ARROWHEAD_LENGTH = 9.0
 ARROWHEAD_HALF_WIDTH = 4.5
 NARROW_LABEL_CHARACTERS, NARROW_LAYER_SIZE, NARROW_WIDTH = 14.0, 3, 300.0
-"""Of a scene for a narrow page: characters of a label, boxes side by side, and the width of nodes without edges."""
+"""Characters of a label, boxes side by side, and width of nodes without edges, in a scene for a narrow page."""
 CHANGING_NOTE = "differs by site"
 """Second line of text in the box of a changing mechanism."""
 NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
@@ -265,7 +265,7 @@ def build_narrow_scene(
     --------
     >>> scene = build_narrow_scene(["age", "pressure"], [("age", "pressure")], [])
     >>> [node.x for node in scene.nodes], scene.nodes[0].y < scene.nodes[1].y
-    ([46.0, 46.0], True)
+    ([44.0, 44.0], True)
     """
     edges = [*arrows, *lines]
     directions = {frozenset(pair): pair for pair in (*edges, *dag, *arrows)}

@@ -58,9 +58,10 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
     """
     settings, clients = document["settings"], document["clients"]
     rows = sum(client["rows"] for client in clients)
+    complete = "" if _count_imputed(clients) else "complete "
     sentences = [
         f"Causal relations among {len(document['variables'])} variables were sought in data of "
-        f"{describe_sites(clients)} ({rows:,} complete rows) with {to_plain_name(document['software'])}, method "
+        f"{describe_sites(clients)} ({rows:,} {complete}rows) with {to_plain_name(document['software'])}, method "
         f"“{to_plain_name(settings['method'])}”.",
         _recipe_sentences(document.get("recipes", {}), document.get("excluded", ())),
         _missing_rows_sentence(clients),
@@ -105,9 +106,25 @@ def _disclosure_sentence(sites: Sequence[str]) -> str:
     return f"Disclosure control was switched off at {join_names(sites)}." if sites else ""
 
 
+def _count_imputed(clients: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of imputed values: where rows with missing values are used, they are not left out."""
+    total = 0
+    for client in clients:
+        missing, read = client.get("missing") or {}, client.get("rows_read")
+        left_out = 0 if read is None else read - client["rows"]
+        if read is not None and max(missing.values(), default=0) > left_out:
+            total += sum(missing.values()) - left_out * len(missing)
+    return total
+
+
 def _missing_rows_sentence(clients: Sequence[Mapping[str, Any]]) -> str:
     read = [client["rows_read"] for client in clients if client.get("rows_read") is not None]
     dropped = sum(read) - sum(client["rows"] for client in clients)
+    if imputed := _count_imputed(clients):
+        return (
+            f"{imputed:,} values were missing. Each site drew them from a model of its own rows, once, by chained "
+            "regressions; tests and scores counted fewer rows."
+        )
     if len(read) < len(clients) or dropped <= 0:
         return ""
     return f"{dropped:,} of {sum(read):,} rows ({dropped / sum(read):.1%}) had missing values and were left out."

@@ -24,6 +24,7 @@ MIN_OTHERS_POOLED = 2
 """Number of other sites in a common value from which it is shown: the value of a single one would be its estimate."""
 FAR_DEVIATION = 6.0
 """Deviation in standard errors that is called far more than chance."""
+_SLOPE_FIELDS = ("slope", "slope_low", "slope_high", "standardised_slope")
 _UNKNOWN = "<p>Not known: the coordinator has sums of several sites, not those of yours alone.</p>"
 
 Record = Mapping[str, Any]
@@ -114,6 +115,13 @@ def _own_drift(drift: Sequence[Record], site: str) -> list[dict[str, Any]]:
             hidden = {} if known else {"pooled": None, "p_value": None, "deviation": sign}
             found.append({**one, **hidden, "far": known and abs(one["deviation"] or 0.0) >= FAR_DEVIATION})
     return found
+
+
+def own_edges(document: Record) -> list[dict[str, Any]]:
+    """Return the edges for a letter: without slopes where the common slope is that of one site besides the reader's."""
+    sites = sum(len(client.get("members", ("itself",))) for client in document["clients"])
+    hidden = {} if sites > MIN_OTHERS_POOLED else dict.fromkeys(_SLOPE_FIELDS)
+    return [{**edge, **{name: None for name in hidden if name in edge}} for edge in document["edges"]]
 
 
 def _own_effects(document: Record, site: str) -> list[dict[str, Any]]:

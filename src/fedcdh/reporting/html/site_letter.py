@@ -27,10 +27,16 @@ from fedcdh.reporting.html.site_findings import (
     effects_section,
     hinges_section,
     links_section,
+    own_edges,
     rows_section,
     values_section,
 )
-from fedcdh.reporting.phrases import PROBABILITY_NOTE, clean_text, format_count, to_html_name, to_plain_name
+from fedcdh.reporting.phrases import PROBABILITY_NOTE, clean_text, format_count, slope_sign, to_html_name, to_plain_name
+
+_SIGN_NOTE = (
+    "<p>A + on an arrow means that more of the cause makes more of the effect, a \N{MINUS SIGN} that it makes less. It "
+    "is that of all sites together. An arrow without a sign has none that is sure, or joins labels.</p>"
+)
 
 
 def write_site_letter(document: Mapping[str, Any] | str | bytes, site: str, path: Path | str) -> Path:
@@ -104,14 +110,16 @@ def render_site_letter(document: Mapping[str, Any], site: str) -> str:
     (True, False)
     """
     check_document(document)
-    found, drawing = SiteFindings.of(document, find_site(document, site), site), draw_graph(document)
-    drawing = draw_graph(document)
+    found = SiteFindings.of(document, find_site(document, site), site)
+    edges = own_edges(document)
+    drawing = draw_graph({**document, "edges": edges})
     style = f"{read_asset('style.css')}\n{read_asset('site_letter.css')}"
     return Template(read_asset("site_letter.html")).substitute(
         policy=f"default-src 'none'; style-src '{csp_hash(style)}'; base-uri 'none'; form-action 'none'",
         style=style,
         graph=drawing.svg.replace(' role="button"', "") + drawing.narrow_svg,
-        probability=f"<p>{escape(PROBABILITY_NOTE)}</p>" if has_probabilities(document["edges"]) else "",
+        sign=_SIGN_NOTE if any(edge["mark"] and slope_sign(edge) for edge in edges) else "",
+        probability=f"<p>{escape(PROBABILITY_NOTE)}</p>" if has_probabilities(edges) else "",
         differs=differences_section(found) + effects_section(found),
         rows=rows_section(found),
         values=values_section(found),
