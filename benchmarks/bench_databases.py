@@ -1,4 +1,4 @@
-"""What a summary of rows in a database costs: beside Parquet, with the peak of memory.
+"""Cost of a summary of rows in a database, beside Parquet, with the peak of memory.
 
     python -m benchmarks.bench_databases                     # 10 million rows of 20 variables in DuckDB and PostgreSQL
     python -m benchmarks.bench_databases --rows 100000 --databases duckdb

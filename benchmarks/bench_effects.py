@@ -53,7 +53,7 @@ VARYING = "varies with the cause"
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the intervals of one kind."""
+    """Counts of the intervals of one kind."""
 
     covered: list[bool]
     widths: list[float]

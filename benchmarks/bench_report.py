@@ -1,4 +1,4 @@
-"""What a report costs: python -m benchmarks.bench_report --help
+"""Cost of a report: python -m benchmarks.bench_report --help
 
 Results are searches by one message on simulated studies of ten clients with 300 rows each. *Page* is the time from the
 document to the HTML, *document* that from the result to the document with all its effects, and *search* the time that

@@ -109,7 +109,7 @@ def open_sum(study: Study, sites: dict[str, GatedSite]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the coordinator got, and how far the victim's means are read off, in standard deviations."""
+    """Sums that the coordinator got, and the error of the victim's means read off them, in standard deviations."""
 
     got: bool
     error: float

@@ -17,6 +17,7 @@ from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
     from fedcdh.data.readers import CsvStyle, open_tables
+    from fedcdh.discovery.ancestral_discovery import AncestralDiscovery
     from fedcdh.discovery.api import discover, discover_from
     from fedcdh.discovery.drift import Drift
     from fedcdh.discovery.effect import Effect
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DOMAIN",
     "Aggregate",
+    "AncestralDiscovery",
     "Categorical",
     "Cohort",
     "Continuous",
@@ -85,6 +87,7 @@ __all__ = [
 _HOMES = {
     "DOMAIN": "fedcdh.protocols",
     "Aggregate": "fedcdh.summaries.aggregation",
+    "AncestralDiscovery": "fedcdh.discovery.ancestral_discovery",
     "Categorical": "fedcdh.summaries.variables",
     "Cohort": "fedcdh.summaries.aggregation",
     "Continuous": "fedcdh.summaries.variables",

@@ -96,3 +96,22 @@ def test_where_lines_are_left_the_next_step_is_named(study, tmp_path, capsys):
         capsys.readouterr()
         assert main(["discover", plan, *files, "-o", str(tmp_path / f"result {rounds}")]) == 0
         assert ("--ask rounds/" in capsys.readouterr().out) is words
+
+
+def test_hidden_causes_are_allowed_for_and_what_has_none_is_refused(study, tmp_path, capsys):
+    arguments = ["discover", str(study / "study.plan.json"), *summaries(study), "--hidden", "-o", str(tmp_path / "r")]
+    assert main(arguments) == 0
+    assert "hidden causes allowed" in capsys.readouterr().out
+    assert json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["format"] == "fedcdh-hidden-causes-1"
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["edges"]
+    for wrong, word in (
+        (["--stability"], "--stability"),
+        (["--effect", "v1:v2"], "--effect"),
+        (["--method", "evidence"], "--method"),
+        (["--rounds", "residuals"], "--rounds"),
+    ):
+        assert main([*arguments, *wrong]) != 0
+        assert word in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "r"), "-o", str(tmp_path / "r.html")]) != 0
+    assert "hidden causes" in capsys.readouterr().err

@@ -104,3 +104,5 @@ def test_what_needs_all_variables_says_so():
         fedcdh.discover(make_tables(), method="paper", absent="allow")
     with pytest.raises(SettingsError, match="adaptive rounds ask all clients about the same variables"):
         fedcdh.discover(make_tables(), method="constraint", rounds="adaptive", absent="allow")
+    with pytest.raises(SettingsError, match="a search for hidden causes asks all clients about all pairs"):
+        fedcdh.discover(make_tables(), hidden=True, rounds="one", absent="allow")

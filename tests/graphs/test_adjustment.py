@@ -29,7 +29,7 @@ def subsets(names):
 
 
 def is_valid_by_regression(dag, cause, outcome, given, seed):
-    """Whether the coefficient is the total effect in linear models with random weights."""
+    """Return whether the coefficient is the total effect in linear models with random weights."""
     number = {name: i for i, name in enumerate(dag.nodes)}
     x, y, z = number[cause], number[outcome], [number[name] for name in sorted(given)]
     for trial in range(2):

@@ -118,7 +118,7 @@ def pooled_effects(result):
 
 
 def attempt(call, refusal):
-    """What a call returns, or the kind of its refusal."""
+    """Return the value of a call, or the kind of its refusal."""
     try:
         return call()
     except refusal:

@@ -1,4 +1,4 @@
-"""What a notebook shows of every kind of value: closed tags, escaped names, no script, no colours of its own."""
+"""Notebooks show every kind of value with closed tags, escaped names, no script, no colours of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedcdh._io.text import describe_text_problem
 from fedcdh.reporting import render_html
 
 NAMES = [name for name in HOSTILE if not describe_text_problem(name)]
-"""Those that a plan admits; it refuses the others."""
+"""Names that a plan admits; it refuses the others."""
 
 
 @pytest.fixture(scope="module")

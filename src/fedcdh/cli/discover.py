@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from fedcdh.cli._bootstrap_files import ReplicateFiles
     from fedcdh.cli._masked_answers import MaskedAnswersFolder
     from fedcdh.discovery.result import Discovery
+    from fedcdh.discovery.settings import SummaryOptions
     from fedcdh.discovery.stability import Stability
     from fedcdh.messages.aggregate_file import AggregateMessage
     from fedcdh.messages.signing import SigningKey
     from fedcdh.messages.study_file import Study
-    from fedcdh.summaries.aggregation import Cohort
+    from fedcdh.summaries.aggregation import Aggregate, Cohort
     from fedcdh.summaries.joint import AnswerSource
 
 
@@ -96,6 +97,10 @@ def discover_command(
             help="Effect that the result gives for each site as well; may be repeated.", metavar="CAUSE:OUTCOME"
         ),
     ] = None,
+    hidden: Annotated[
+        bool,
+        typer.Option("--hidden", help="Allow for unmeasured common causes; edges then have circles and ↔."),
+    ] = False,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -114,6 +119,8 @@ def discover_command(
       fedcdh discover study.plan.json *.summary --ask rounds/ -o result/
 
       fedcdh discover study.plan.json *.summary --without coast
+
+      fedcdh discover study.plan.json *.summary --hidden -o result-hidden/
     """
     from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
@@ -139,24 +146,28 @@ def discover_command(
             source = _open_masked_answers(answers, study, received, signing, silent)
         else:
             source = AnswersFolder(answers, study, received, signing, out, uncontrolled, silent=silent)
+    known = received.aggregate if isinstance(received, AggregateMessage) else received
+    options: SummaryOptions = {
+        "method": method,
+        "alpha": alpha,
+        "knowledge": study.knowledge,
+        "max_conditioning_size": max_conditioning_size,
+        "seed": seed,
+        "source": source,
+        "rounds": rounds,
+        "workers": workers,
+        "min_probability": min_probability,
+        "min_arrow_probability": min_arrow_probability,
+        "min_effect": min_effect,
+        "without": left_out,
+    }
+    if hidden:
+        _refuse_with_hidden(stability=stability, resampled=replicates is not None, effects=bool(pairs))
+        _find_hidden_causes(known, study, options, output, out, uncontrolled)
+        return
     with out.search_status("discover") as progress:
-        result = discover_from(
-            received.aggregate if isinstance(received, AggregateMessage) else received,
-            study.plan,
-            method=method,
-            alpha=alpha,
-            knowledge=study.knowledge,
-            max_conditioning_size=max_conditioning_size,
-            seed=seed,
-            progress=progress,
-            source=source,
-            rounds=rounds,
-            workers=workers,
-            min_probability=min_probability,
-            min_arrow_probability=min_arrow_probability,
-            min_effect=min_effect,
-            without=left_out,
-        )
+        options["progress"] = progress
+        result = discover_from(known, study.plan, **options)
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
     say_hinges(out, result, without_sites)
@@ -175,6 +186,47 @@ def discover_command(
             "lines": sorted(sorted(line) for line in result.graph.lines),
             "changing": sorted(result.changing),
             "replicates": len(replicates) if replicates else 0,
+            "files": list(map(str, written)),
+        }
+    )
+
+
+def _refuse_with_hidden(*, stability: bool, resampled: bool, effects: bool) -> None:
+    """Refuse what cannot be computed for circles and ↔."""
+    given = {
+        "--stability": stability,
+        'the bootstrap replicates (files with "boot" in their names)': resampled,
+        "--effect": effects,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise SettingsError(
+                f"{option} was given with --hidden, whose graphs have neither yet. Leave one of them out."
+            )
+
+
+def _find_hidden_causes(
+    known: Cohort | Aggregate,
+    study: Study,
+    options: SummaryOptions,
+    output: Path,
+    out: Output,
+    uncontrolled: frozenset[str],
+) -> None:
+    """Find the partial ancestral graph, show it and write it."""
+    from fedcdh.discovery.api import discover_from
+    from fedcdh.reporting.result_files import write_result
+
+    with out.search_status("discover") as progress:
+        options["progress"] = progress
+        result = discover_from(known, study.plan, hidden=True, **options)
+    out.say(str(result), "")
+    written = write_result(result, output, without_disclosure_control=uncontrolled)
+    out.say(f"Wrote {', '.join(map(str, written))}")
+    out.result(
+        {
+            "edges": [{"source": a, "target": b, "marks": [at_a, at_b]} for a, b, at_a, at_b in result.graph.edges],
+            "changing": sorted(result.changing),
             "files": list(map(str, written)),
         }
     )

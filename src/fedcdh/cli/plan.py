@@ -114,6 +114,7 @@ def plan_command(
         Literal["complete", "impute"] | None,
         typer.Option(
             help="What a site does with rows in which a value is missing: leave them out, or draw a value.",
+            metavar="METHOD",
             show_default="complete, or as declared",
         ),
     ] = None,

@@ -8,6 +8,7 @@
 - `degenerate_search`: no more edges than copies and exact functions allow
 - `methods`: the methods by name, with the features that each of them needs
 - `settings`: the settings of a search and their defaults
+- `hidden_causes`, `ancestral_discovery`: the search that allows for hidden common causes, and its result
 - `result`: `Discovery`, the graph with the evidence behind it
 - `effect`, `effect_text`: how much one variable affects another, as a record and in words
 - `effect_estimation`, `effect_choices`, `effect_questions`: how that is found
@@ -22,21 +23,25 @@ from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
     from fedcdh.discovery.algorithm import ConstraintSearch, Search, SearchResult, algorithm_1
+    from fedcdh.discovery.ancestral_discovery import AncestralDiscovery, AncestralEdge
     from fedcdh.discovery.api import discover, discover_from
     from fedcdh.discovery.drift import Drift, estimate_drift, tabulate_drift
     from fedcdh.discovery.effect import ClientEffect, Effect, PossibleEffect, ResponseCurve
     from fedcdh.discovery.effect_estimation import estimate_effect
     from fedcdh.discovery.estimator import FedCDH
+    from fedcdh.discovery.hidden_causes import HiddenCauseFindings, HiddenCauseSearch
     from fedcdh.discovery.influence import Influence
     from fedcdh.discovery.methods import METHODS, Method, check_rounds, get_method
     from fedcdh.discovery.result import Discovery, Edge
     from fedcdh.discovery.score_search import ScoreSearch
-    from fedcdh.discovery.settings import SearchOptions, Settings, default_alpha
+    from fedcdh.discovery.settings import SearchOptions, Settings, SummaryOptions, TableOptions, default_alpha
     from fedcdh.discovery.stability import ChangeStability, EdgeStability, Stability, assess_stability
     from fedcdh.discovery.stability_run import StabilityRun
 
 __all__ = [
     "METHODS",
+    "AncestralDiscovery",
+    "AncestralEdge",
     "ChangeStability",
     "ClientEffect",
     "ConstraintSearch",
@@ -46,6 +51,8 @@ __all__ = [
     "EdgeStability",
     "Effect",
     "FedCDH",
+    "HiddenCauseFindings",
+    "HiddenCauseSearch",
     "Influence",
     "Method",
     "PossibleEffect",
@@ -57,6 +64,8 @@ __all__ = [
     "Settings",
     "Stability",
     "StabilityRun",
+    "SummaryOptions",
+    "TableOptions",
     "algorithm_1",
     "assess_stability",
     "check_rounds",
@@ -71,6 +80,8 @@ __all__ = [
 
 _HOMES = {
     "METHODS": "fedcdh.discovery.methods",
+    "AncestralDiscovery": "fedcdh.discovery.ancestral_discovery",
+    "AncestralEdge": "fedcdh.discovery.ancestral_discovery",
     "ChangeStability": "fedcdh.discovery.stability",
     "ClientEffect": "fedcdh.discovery.effect",
     "ConstraintSearch": "fedcdh.discovery.algorithm",
@@ -80,6 +91,8 @@ _HOMES = {
     "EdgeStability": "fedcdh.discovery.stability",
     "Effect": "fedcdh.discovery.effect",
     "FedCDH": "fedcdh.discovery.estimator",
+    "HiddenCauseFindings": "fedcdh.discovery.hidden_causes",
+    "HiddenCauseSearch": "fedcdh.discovery.hidden_causes",
     "Influence": "fedcdh.discovery.influence",
     "Method": "fedcdh.discovery.methods",
     "PossibleEffect": "fedcdh.discovery.effect",
@@ -91,6 +104,8 @@ _HOMES = {
     "Settings": "fedcdh.discovery.settings",
     "Stability": "fedcdh.discovery.stability",
     "StabilityRun": "fedcdh.discovery.stability_run",
+    "SummaryOptions": "fedcdh.discovery.settings",
+    "TableOptions": "fedcdh.discovery.settings",
     "algorithm_1": "fedcdh.discovery.algorithm",
     "assess_stability": "fedcdh.discovery.stability",
     "check_rounds": "fedcdh.discovery.methods",

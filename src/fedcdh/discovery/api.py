@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
@@ -14,7 +14,9 @@ from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, split_by_client
+from fedcdh.discovery.ancestral_discovery import AncestralDiscovery
 from fedcdh.discovery.degenerate_search import DegenerateSearch
+from fedcdh.discovery.hidden_causes import choose_tests, name_method, name_rounds
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.settings import (
@@ -22,6 +24,8 @@ from fedcdh.discovery.settings import (
     DEFAULT_MIN_EFFECT,
     DEFAULT_MIN_PROBABILITY,
     Settings,
+    SummaryOptions,
+    TableOptions,
     default_alpha,
 )
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
@@ -38,6 +42,14 @@ from fedcdh.summaries.summary import Summary, check_noise
 
 MAX_ROUNDS, MAX_BYTES = 20, 10_000_000
 """Limits of the further rounds of `discover`, where all clients are in one process."""
+
+
+@overload
+def discover(data: Any, *, hidden: Literal[False] = False, **options: Unpack[TableOptions]) -> Discovery: ...
+
+
+@overload
+def discover(data: Any, *, hidden: Literal[True], **options: Unpack[TableOptions]) -> AncestralDiscovery: ...
 
 
 def discover(
@@ -67,7 +79,8 @@ def discover(
     exclude: Collection[str] = (),
     missing: MissingValues = "complete",
     missing_indicators: Sequence[str] = (),
-) -> Discovery:
+    hidden: bool = False,
+) -> Discovery | AncestralDiscovery:
     """Find the causal graph of several clients' tables.
 
     Each client's rows are used only for its profile and its summary, so the result equals that of a
@@ -149,11 +162,15 @@ def discover(
     missing_indicators : sequence of str, default ()
         Columns whose gaps may mean something: for each, such as ``chol``, there is a further variable ``chol missing``
         with the levels no and yes. Only with "impute".
+    hidden : bool, default False
+        Whether something unmeasured may be behind two variables. The result is then a partial ancestral graph, found
+        with the tests of "constraint", which "auto" is then; `max_conditioning_size` limits the search (anytime FCI).
 
     Returns
     -------
     Discovery
-        The graph, the variables whose mechanism differs between clients, and the evidence for every edge.
+        The graph, the variables whose mechanism differs between clients, and the evidence for every edge. With
+        `hidden`, an `AncestralDiscovery`.
 
     Raises
     ------
@@ -204,8 +221,8 @@ def discover(
     every = {name for table in tables.values() for name in table.columns} - {order_by}
     studied = set(variables or every) - recipes.excluded
     n_variables = len(studied)
-    choice = get_method(method, lacking=_has_gaps(tables, studied, absent))
-    rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
+    choice = get_method(name_method(method) if hidden else method, lacking=_has_gaps(tables, studied, absent))
+    rounds = resolve_rounds(name_rounds(rounds) if hidden else rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
     settings = Settings(
         choice.name,
@@ -240,7 +257,28 @@ def discover(
     cohort = add_up(summaries, plan)
     if rounds != "one":
         choice = choice.with_rounds(LocalAnswerSource(rows, plan, cohort), rounds)
-    return _search(cohort, choice, settings, progress)
+    search = _search_hidden_causes if hidden else _search
+    return search(cohort, choice, settings, progress)
+
+
+@overload
+def discover_from(
+    summaries: Iterable[Summary] | Cohort | Aggregate,
+    plan: StudyPlan,
+    *,
+    hidden: Literal[False] = False,
+    **options: Unpack[SummaryOptions],
+) -> Discovery: ...
+
+
+@overload
+def discover_from(
+    summaries: Iterable[Summary] | Cohort | Aggregate,
+    plan: StudyPlan,
+    *,
+    hidden: Literal[True],
+    **options: Unpack[SummaryOptions],
+) -> AncestralDiscovery: ...
 
 
 def discover_from(
@@ -260,7 +298,8 @@ def discover_from(
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
     without: Collection[str] = (),
-) -> Discovery:
+    hidden: bool = False,
+) -> Discovery | AncestralDiscovery:
     """Find the causal graph from the clients' summaries.
 
     This is the coordinator's part of a federated run: it needs no rows.
@@ -307,11 +346,14 @@ def discover_from(
         Clients of the plan that are left out, for instance because they dropped out. Their summaries may be missing;
         any that are there are not used. The result is that of a study by the same plan without these clients, and
         its notes name them.
+    hidden : bool, default False
+        Whether something unmeasured may be behind two variables, see `discover`.
 
     Returns
     -------
     Discovery
-        The graph, the variables whose mechanism differs between clients, and the evidence for every edge.
+        The graph, the variables whose mechanism differs between clients, and the evidence for every edge. With
+        `hidden`, an `AncestralDiscovery`.
 
     Raises
     ------
@@ -342,7 +384,9 @@ def discover_from(
     >>> ("smoker", "cholesterol") in result.graph.arrows
     True
     """
-    choice = get_method(method, noisy=plan.noise is not None, lacking=bool(plan.absent))
+    chosen = name_method(method) if hidden else method
+    choice = get_method(chosen, noisy=plan.noise is not None, lacking=bool(plan.absent))
+    rounds = name_rounds(rounds) if hidden else rounds
     rounds = (
         "one"
         if source is None
@@ -367,7 +411,8 @@ def discover_from(
     settings.knowledge.check(plan.names)
     known = _to_cohort(summaries, plan, frozenset(without))
     _refuse_replicates(known)
-    return _search(known, choice, settings, progress)
+    search = _search_hidden_causes if hidden else _search
+    return search(known, choice, settings, progress)
 
 
 def _with_indicators(tables: dict[str, Table], names: Sequence[str], missing: MissingValues) -> dict[str, Table]:
@@ -422,6 +467,20 @@ def _check_absent(known: Cohort | Aggregate, settings: Settings) -> None:
             "'residuals' or 'one', or leave these variables out",
             parameter="rounds",
         )
+
+
+def _search_hidden_causes(
+    known: Cohort | Aggregate, choice: Method, settings: Settings, progress: Progress | None
+) -> AncestralDiscovery:
+    """Run FCI with the tests of the method."""
+    if isinstance(known, Cohort) and known.lacks_columns:
+        raise SettingsError(
+            "some clients lack variables, but a search for hidden causes asks all clients about all pairs; leave these "
+            "variables or clients out, or search without hidden causes",
+            parameter="hidden",
+        )
+    with single_blas_thread():
+        return AncestralDiscovery(known, settings, choose_tests(choice.search)(known, settings, progress))
 
 
 def _to_cohort(

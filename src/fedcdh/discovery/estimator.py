@@ -16,10 +16,12 @@ from fedcdh.discovery.settings import (
     DEFAULT_MIN_ARROW_PROBABILITY,
     DEFAULT_MIN_EFFECT,
     DEFAULT_MIN_PROBABILITY,
+    TableOptions,
 )
 from fedcdh.errors import DataError, MissingDependencyError
 from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
+from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.plan import MissingValues
 
@@ -83,24 +85,27 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         Columns of `X` that are no variables, such as identifiers, dates and free text.
     missing : {"complete", "impute"}, default "complete"
         What is done with rows in which a value is missing; see `fedcdh.discover`.
+    hidden : bool, default False
+        Whether something unmeasured may be behind two variables.
 
     Attributes
     ----------
-    graph_ : PartialGraph
-        The causal graph over the variables.
-    augmented_ : PartialGraph
+    graph_ : PartialGraph or AncestralGraph
+        The causal graph over the variables; with `hidden`, a partial ancestral graph.
+    augmented_ : PartialGraph or AncestralGraph
         The same with the domain as a further node.
     changing_ : frozenset of str
         The variables whose mechanism differs between clients.
-    edges_ : tuple of Edge
+    edges_ : tuple of Edge or AncestralEdge
         Every pair of nodes with its evidence, as ``pandas.DataFrame(edges_)`` takes it.
     adjacency_ : Adjacency
-        Names and matrix of `graph_`, in the convention "from-to".
+        Names and matrix of `graph_`, in the convention "from-to"; not with `hidden`, where one number cannot hold two
+        marks (`fedcdh.graphs.convert.pag_to_pcalg` makes a matrix).
     feature_names_in_ : array of str
         The variables; only if the data have names.
     n_features_in_ : int
         The number of variables.
-    result_ : Discovery
+    result_ : Discovery or AncestralDiscovery
         The whole result.
 
     See Also
@@ -132,6 +137,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         accept_differences: Collection[str] = (),
         exclude: Collection[str] = (),
         missing: MissingValues = "complete",
+        hidden: bool = False,
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -148,6 +154,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.accept_differences = accept_differences
         self.exclude = exclude
         self.missing = missing
+        self.hidden = hidden
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -175,28 +182,32 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             If a parameter is out of its range.
         """
         data, label = _with_domain(X, domain)
-        result = discover(
-            data,
-            domain=label,
-            kinds=self.kinds,
-            method=self.method,
-            alpha=self.alpha,
-            knowledge=self.knowledge,
-            max_conditioning_size=self.max_conditioning_size,
-            max_missing_share=self.max_missing_share,
-            seed=self.seed,
-            workers=1 if self.n_jobs is None else self.n_jobs,
-            min_probability=self.min_probability,
-            min_arrow_probability=self.min_arrow_probability,
-            min_effect=self.min_effect,
-            order_by=self.order_by,
-            accept_differences=self.accept_differences,
-            exclude=self.exclude,
-            missing=self.missing,
-        )
+        options: TableOptions = {
+            "domain": label,
+            "kinds": self.kinds,
+            "method": self.method,
+            "alpha": self.alpha,
+            "knowledge": self.knowledge,
+            "max_conditioning_size": self.max_conditioning_size,
+            "max_missing_share": self.max_missing_share,
+            "seed": self.seed,
+            "workers": 1 if self.n_jobs is None else self.n_jobs,
+            "min_probability": self.min_probability,
+            "min_arrow_probability": self.min_arrow_probability,
+            "min_effect": self.min_effect,
+            "order_by": self.order_by,
+            "accept_differences": self.accept_differences,
+            "exclude": self.exclude,
+            "missing": self.missing,
+        }
+        result = discover(data, hidden=True, **options) if self.hidden else discover(data, **options)
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing
-        self.edges_, self.adjacency_ = result.edges(), to_adjacency(result.graph, "from-to")
+        self.edges_ = result.edges()
+        if isinstance(result.graph, PartialGraph):
+            self.adjacency_ = to_adjacency(result.graph, "from-to")
+        elif hasattr(self, "adjacency_"):  # of an earlier fit
+            del self.adjacency_
         self.n_features_in_ = len(result.cohort.plan.names)
         if _has_names(X):
             self.feature_names_in_ = np.array(result.cohort.plan.names, dtype=object)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import TypedDict
 
+from fedcdh.data.recipe_file import Recipes
+from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.protocols import Progress
+from fedcdh.summaries.absent_columns import AbsentRule
+from fedcdh.summaries.joint import AnswerSource
+from fedcdh.summaries.plan import MissingValues
 
 DEFAULT_ALPHA = 0.05
 """Significance level of the tests for up to `MAX_VARIABLES_AT_DEFAULT_ALPHA` variables."""
@@ -96,6 +103,116 @@ class SearchOptions(TypedDict, total=False):
     min_probability: float
     min_arrow_probability: float
     min_effect: float
+
+
+class SummaryOptions(TypedDict, total=False):
+    """The keyword arguments of `discover_from`, apart from `hidden`, which decides about the kind of result.
+
+    Attributes
+    ----------
+    method : str
+        See `discover_from`.
+    alpha : float or None
+        See `discover_from`.
+    max_conditioning_size : int or None
+        See `discover_from`.
+    seed : int
+        See `discover_from`.
+    rounds : str
+        See `discover_from`.
+    min_probability : float
+        See `discover_from`.
+    min_arrow_probability : float
+        See `discover_from`.
+    min_effect : float
+        See `discover_from`.
+    knowledge : Knowledge or None
+        See `discover_from`.
+    progress : callable or None
+        See `discover_from`.
+    source : AnswerSource or None
+        See `discover_from`.
+    workers : int
+        See `discover_from`.
+    without : collection of str
+        See `discover_from`.
+
+    Examples
+    --------
+    >>> options: SummaryOptions = {"method": "constraint", "without": ["east"]}
+    """
+
+    method: str
+    alpha: float | None
+    max_conditioning_size: int | None
+    seed: int
+    rounds: str
+    min_probability: float
+    min_arrow_probability: float
+    min_effect: float
+    knowledge: Knowledge | None
+    progress: Progress | None
+    source: AnswerSource | None
+    workers: int
+    without: Collection[str]
+
+
+class TableOptions(SearchOptions, total=False):
+    """The keyword arguments of `discover`, apart from `hidden`, which decides about the kind of result.
+
+    Attributes
+    ----------
+    domain : str or None
+        See `discover`.
+    names : sequence of str or None
+        See `discover`.
+    variables : sequence of str or None
+        See `discover`.
+    kinds : mapping from str to str or None
+        See `discover`.
+    knowledge : Knowledge or None
+        See `discover`.
+    max_missing_share : float
+        See `discover`.
+    progress : callable or None
+        See `discover`.
+    workers : int
+        See `discover`.
+    order_by : str or None
+        See `discover`.
+    recipes : Recipes
+        See `discover`.
+    absent : "refuse", "allow" or mapping from str to sequence of str
+        See `discover`.
+    accept_differences : collection of str
+        See `discover`.
+    exclude : collection of str
+        See `discover`.
+    missing : str
+        See `discover`.
+    missing_indicators : sequence of str
+        See `discover`.
+
+    Examples
+    --------
+    >>> options: TableOptions = {"domain": "hospital", "alpha": 0.01}
+    """
+
+    domain: str | None
+    names: Sequence[str] | None
+    variables: Sequence[str] | None
+    kinds: Mapping[str, ColumnKind] | None
+    knowledge: Knowledge | None
+    max_missing_share: float
+    progress: Progress | None
+    workers: int
+    order_by: str | None
+    recipes: Recipes
+    absent: AbsentRule
+    accept_differences: Collection[str]
+    exclude: Collection[str]
+    missing: MissingValues
+    missing_indicators: Sequence[str]
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,32 @@ def is_d_separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> 
         True if every path between x and y is blocked: by a node of the set, or by a collider without a descendant
         in it.
 
+    Examples
+    --------
+    >>> collider = PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")])
+    >>> is_d_separated(collider, "x", "y", frozenset()), is_d_separated(collider, "x", "y", frozenset("z"))
+    (True, False)
+    """
+    return y not in find_d_connected(dag, x, given)
+
+
+def find_d_connected(dag: PartialGraph, x: str, given: frozenset[str]) -> frozenset[str]:
+    """Return the nodes that a set of nodes does not d-separate from x, and x itself.
+
+    Parameters
+    ----------
+    dag : PartialGraph
+        A DAG.
+    x : str
+        A node.
+    given : frozenset of str
+        The conditioning set.
+
+    Returns
+    -------
+    frozenset of str
+        The nodes; those of the set itself mean nothing.
+
     Notes
     -----
     The search is Shachter's Bayes ball (1998): a ball passes an ordinary node unless it is given, and a collider only
@@ -70,9 +96,9 @@ def is_d_separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> 
 
     Examples
     --------
-    >>> collider = PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")])
-    >>> is_d_separated(collider, "x", "y", frozenset()), is_d_separated(collider, "x", "y", frozenset("z"))
-    (True, False)
+    >>> chain = PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")])
+    >>> sorted(find_d_connected(chain, "x", frozenset()))
+    ['x', 'y', 'z']
     """
     opened = _add_ancestors(dag, given)
     waiting = [(x, False)]  # (node, whether the ball came along an arrow into it)
@@ -87,7 +113,7 @@ def is_d_separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> 
         fresh = [move for move in moves if move not in seen]
         seen.update(fresh)
         waiting.extend(fresh)
-    return (y, True) not in seen and (y, False) not in seen
+    return frozenset(node for node, _ in seen)
 
 
 def _add_ancestors(dag: PartialGraph, nodes: frozenset[str]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from html import escape
 
+from fedcdh.discovery.ancestral_discovery import AncestralDiscovery
 from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result import Edge
 from fedcdh.discovery.result_text import describe_edge_probability, format_possible, format_probability
@@ -24,7 +25,7 @@ from fedcdh.reporting.phrases import (
 MAX_EDGES_SHOWN = 40
 
 
-def render_html(result: Findings) -> str:
+def render_html(result: Findings | AncestralDiscovery) -> str:
     """Return a result as HTML without a script or a style sheet.
 
     Parameters
@@ -44,6 +45,8 @@ def render_html(result: Findings) -> str:
     >>> render_html(result).splitlines()[1]
     '<p>8 variables, 5 clients, 1939 rows.</p>'
     """
+    if isinstance(result, AncestralDiscovery):
+        return result._repr_html_()
     return "\n".join(_html_parts(result))
 
 

@@ -15,6 +15,7 @@ from fedcdh._io.csv_cells import escape_cell
 from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
 from fedcdh.data.recipes import describe_recipe
+from fedcdh.discovery.ancestral_discovery import AncestralDiscovery
 from fedcdh.discovery.effect import Effect
 from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result import Discovery, Edge
@@ -25,6 +26,7 @@ from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
+from fedcdh.reporting.ancestral_files import render_ancestral_files
 from fedcdh.reporting.effect_records import (
     effect_from_dict,
     effect_to_dict,
@@ -49,7 +51,7 @@ MAX_RESULT_BYTES = 1 << 28
 
 
 def write_result(
-    result: Findings,
+    result: Findings | AncestralDiscovery,
     folder: Path | str,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
@@ -61,7 +63,7 @@ def write_result(
 
     Parameters
     ----------
-    result : Findings
+    result : Findings or AncestralDiscovery
         The result, or one that was read back.
     folder : Path or str
         The folder, made if it does not exist.
@@ -79,7 +81,12 @@ def write_result(
     -------
     tuple of Path
         The files graph.txt, graph.dot, edges.csv, effects.csv and result.json. The last is written last, so a folder
-        that has result.json has all of them.
+        that has result.json has all of them. A result with hidden causes has no effects.csv.
+
+    Raises
+    ------
+    SettingsError
+        If stability or effects are given for a result with hidden causes, which has none.
 
     Examples
     --------
@@ -89,6 +96,9 @@ def write_result(
     >>> [path.name for path in write_result(result, tempfile.mkdtemp())]
     ['graph.txt', 'graph.dot', 'edges.csv', 'effects.csv', 'result.json']
     """
+    if isinstance(result, AncestralDiscovery):
+        _refuse_extras(stability or row_stability or effects)
+        return _write_all(folder, _render_ancestral(result, without_disclosure_control))
     document = _build_document(result, stability, row_stability, without_disclosure_control, effects)
     contents = {
         "graph.txt": f"{result}\n",
@@ -97,6 +107,20 @@ def write_result(
         "effects.csv": render_effects_csv(map(effect_from_dict, document["effects"] or ())),
         "result.json": _to_text(document),
     }
+    return _write_all(folder, contents)
+
+
+def _refuse_extras(given: object) -> None:
+    if given:
+        raise SettingsError(
+            "stability or effects were given for a result with hidden causes; expected neither, because neither is "
+            "computed for circles and ↔. Leave them out",
+            parameter="result",
+        )
+
+
+def _write_all(folder: Path | str, contents: Mapping[str, str]) -> tuple[Path, ...]:
+    """Write the files in their order."""
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
         write_atomically(path, content)
@@ -104,7 +128,7 @@ def write_result(
 
 
 def render_result_json(
-    result: Findings,
+    result: Findings | AncestralDiscovery,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
@@ -139,7 +163,14 @@ def render_result_json(
     >>> json.loads(render_result_json(result))["changing"]
     ['medication', 'systolic_pressure']
     """
+    if isinstance(result, AncestralDiscovery):
+        _refuse_extras(stability or row_stability or effects)
+        return _render_ancestral(result, without_disclosure_control)["result.json"]
     return _to_text(_build_document(result, stability, row_stability, without_disclosure_control, effects))
+
+
+def _render_ancestral(result: AncestralDiscovery, without_disclosure_control: Collection[str] = ()) -> dict[str, str]:
+    return render_ancestral_files(result, _settings_to_dict(result.settings), without_disclosure_control)
 
 
 def describe_result(result: Findings, stability: Stability | None = None) -> dict[str, Any]:
@@ -336,7 +367,7 @@ def _finite_or_none(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def render_edges_csv(result: Findings) -> str:
+def render_edges_csv(result: Findings | AncestralDiscovery) -> str:
     """Return the text of edges.csv: a header, and one row per pair of nodes.
 
     Parameters
@@ -357,6 +388,8 @@ def render_edges_csv(result: Findings) -> str:
     >>> render_edges_csv(result).splitlines()[0][:24]
     'source,target,mark,p_val'
     """
+    if isinstance(result, AncestralDiscovery):
+        return _render_ancestral(result)["edges.csv"]
     edges = result.edges()
     has_status = any(edge.status for edge in edges)
     columns = [field.name for field in fields(Edge) if has_status or field.name != "status"]

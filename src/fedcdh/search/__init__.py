@@ -6,6 +6,7 @@
 - `edge_removal`: rules that decide which separations remove an edge
 - `edge_support`: the support of single edges by the score
 - `exact_search`: the best DAG by dynamic programming
+- `fci`, `ancestral_rules`: the search that allows for hidden common causes, and Zhang's rules
 - `greedy_equivalence_search`: an equivalence class with a high score, by single edges
 - `hill_climbing`: a DAG with a higher score, by single edges
 - `order_search`: the best DAG by a search over orders
@@ -18,6 +19,7 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision, make_largest_p
 from fedcdh.search.conditioning_sets import CachedTest
 from fedcdh.search.edge_removal import RemovalRule, remove_all, remove_consistent
 from fedcdh.search.edge_support import EdgeSupport, edge_supports, measure_directions
+from fedcdh.search.fci import AncestralSearchResult, HiddenCauseRules, search_pag
 from fedcdh.search.greedy_equivalence_search import Phase, ScoredClass, find_equivalence_class
 from fedcdh.search.hill_climbing import AskingScore, BatchScore, Climb, climb
 from fedcdh.search.order_search import SearchEffort, best_dag
@@ -26,6 +28,7 @@ from fedcdh.search.parent_sets import ScoredDag
 from fedcdh.search.skeleton import Skeleton, SkeletonRules, find_skeleton
 
 __all__ = [
+    "AncestralSearchResult",
     "AskingScore",
     "BatchScore",
     "CachedTest",
@@ -34,6 +37,7 @@ __all__ = [
     "Conflict",
     "DirectionEvidence",
     "EdgeSupport",
+    "HiddenCauseRules",
     "Orientation",
     "Phase",
     "RemovalRule",
@@ -53,5 +57,6 @@ __all__ = [
     "orient_skeleton",
     "remove_all",
     "remove_consistent",
+    "search_pag",
     "separating_set_rule",
 ]

@@ -12,7 +12,7 @@ from math import comb
 from typing import Protocol
 
 from fedcdh.errors import GraphError
-from fedcdh.graphs.knowledge import Knowledge
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, sort_pair
 from fedcdh.protocols import Answer, IndependenceTest, Query
 from fedcdh.search.conditioning_sets import generate_queries, possible_parents, run_queries, select_most_independent
@@ -63,6 +63,14 @@ class ColliderRule(Protocol):
 
     def __call__(self, skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:
         """Return one decision per open triple."""
+
+
+class MiddleRule(Protocol):
+    """A rule that decides whether a node between two that are not adjacent is a collider, on a path of any length."""
+
+    def __call__(self, skeleton: Skeleton, pair: Pair, middle: str, /) -> bool:
+        """Return whether it is a collider."""
+        ...
 
 
 def separating_set_rule(skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:
@@ -151,6 +159,60 @@ def make_largest_p_rule(
         for answer in answers:
             evidence[answer.query.pair].append(answer)
         return tuple(_decide_from_answers(pair, middle, evidence[pair]) for pair, middle in triples)
+
+    return rule
+
+
+def decide_by_separator(skeleton: Skeleton, pair: Pair, middle: str, /) -> bool:
+    """Return whether the set that separated a pair lacks a node, as it does if the node is a collider between them.
+
+    Parameters
+    ----------
+    skeleton : Skeleton
+        The skeleton.
+    pair : frozenset of str
+        Two nodes that are not adjacent.
+    middle : str
+        The node.
+
+    Returns
+    -------
+    bool
+        True for a collider.
+    """
+    return middle not in skeleton.separators[pair].query.given
+
+
+def make_largest_p_decision(test: IndependenceTest, max_sets: int = 1000) -> MiddleRule:
+    """Return the rule that compares the largest p-values of a pair with and without a node in the conditioning set.
+
+    Parameters
+    ----------
+    test : IndependenceTest
+        The conditional independence test.
+    max_sets : int, default 1000
+        The largest number of sets of a pair.
+
+    Returns
+    -------
+    MiddleRule
+        The rule. The sets are those of `make_largest_p_rule`, and the one that separated the pair.
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import PartialGraph, make_d_separation_test
+    >>> from fedcdh.search import find_skeleton
+    >>> test = make_d_separation_test(PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")]))
+    >>> make_largest_p_decision(test)(find_skeleton("xyz", test, 0.05), frozenset("xy"), "z")
+    True
+    """
+
+    def rule(skeleton: Skeleton, pair: Pair, middle: str, /) -> bool:
+        near = possible_parents(skeleton.graph, NO_KNOWLEDGE)
+        searched = len(skeleton.queries_per_level) - 1
+        queries = _list_affordable_queries(pair, near, searched, max_sets, skeleton.always_given)
+        answers = [*run_queries(test, queries), skeleton.separators[pair]]
+        return _decide_from_answers(pair, middle, answers).collider
 
     return rule
 

@@ -18,10 +18,10 @@ OPENED: Mapping[str, str] = {
     "shapes": "the rough shape of the distribution",
     "counts": "the count of each level",
 }
-"""What is known of each client, or of each group of clients: the sums of all features, and so of the squares."""
+"""Sums of all features, and so of the squares, which are known of each client or group of clients."""
 
 HIDDEN: Mapping[str, str] = {"correlations": "how the variables go together"}
-"""What is known of the sum over all clients only."""
+"""Content that is known of the sum over all clients only."""
 
 
 def describe_opened() -> str:

@@ -49,7 +49,7 @@ MAX_LIMIT = 1 << 40
 """Largest number of rounds, bytes or rows that a plan may name."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 MissingValues = Literal["complete", "impute"]
-"""What a site does with a row in which a value is missing: leave it out, or draw a value for it."""
+"""Treatment of rows in which a value is missing: they are left out, or a value is drawn."""
 _ADVICE = "ask the coordinator for the file again"
 _SHARES = ("product_share", "mean_share")
 _LIMITS = ("max_rounds", "max_bytes", "max_rows_per_client")

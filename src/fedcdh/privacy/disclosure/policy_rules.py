@@ -234,7 +234,7 @@ _EXAMPLES: Mapping[str, str] = {
     "unsigned_plans": '"refuse"',
     "delta_budget": "1e-6",
 }
-"""What could be written where the default names nothing."""
+"""Examples of values where the default names nothing."""
 
 
 def policy_template() -> str:

@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
+from fedcdh.discovery.ancestral_discovery import AncestralDiscovery
 from fedcdh.discovery.findings import Findings
-from fedcdh.errors import KnowledgeError, NoConsistentExtensionError
+from fedcdh.errors import KnowledgeError, NoConsistentExtensionError, SettingsError
+from fedcdh.graphs.ancestral_graph import AncestralGraph
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN
@@ -44,7 +46,7 @@ CORNER_CUT = 9.0
 ARROWHEAD_LENGTH = 9.0
 ARROWHEAD_HALF_WIDTH = 4.5
 NARROW_LABEL_CHARACTERS, NARROW_LAYER_SIZE, NARROW_WIDTH = 14.0, 3, 300.0
-"""Of a scene for a narrow page: characters of a label, boxes side by side, and the width of nodes without edges."""
+"""Characters of a label, boxes side by side, and width of nodes without edges, in a scene for a narrow page."""
 CHANGING_NOTE = "differs by site"
 """Second line of text in the box of a changing mechanism."""
 NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
@@ -314,6 +316,8 @@ def scene_of(drawn: Findings | PartialGraph, changing: Collection[str] | None = 
     ------
     MissingDependencyError
         If igraph is not installed.
+    SettingsError
+        If the graph has circles or ↔, which this picture cannot show.
 
     Examples
     --------
@@ -322,11 +326,22 @@ def scene_of(drawn: Findings | PartialGraph, changing: Collection[str] | None = 
     >>> [(node.name, len(node.outline)) for node in scene.nodes]
     [('a', 4), ('b', 8)]
     """
+    _refuse_end_marks(drawn)
     graph, marked = _resolve_graph(drawn, changing)
     lines = sorted(map(sort_pair, graph.lines))
     styles = _edge_styles(drawn) if isinstance(drawn, Findings) else None
     dag = _dag_arrows(drawn, graph)
     return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, styles=styles)
+
+
+def _refuse_end_marks(drawn: object) -> None:
+    """Refuse graphs of hidden causes: a picture with arrows and lines only would say more than they do."""
+    if isinstance(drawn, (AncestralGraph, AncestralDiscovery)):
+        raise SettingsError(
+            f"found a {type(drawn).__name__}, whose edges have circles and ↔; expected a graph of arrows and lines, "
+            "because this picture cannot show other marks yet. Print it, or draw fedcdh.graphs.convert.pag_to_dot(...) "
+            "with Graphviz"
+        )
 
 
 def _edge_styles(result: Findings) -> dict[frozenset[str], EdgeStyle]:

@@ -30,7 +30,7 @@ from fedcdh.reporting.phrases import describe_edge, format_certainty, shown_prob
 
 MARGIN = 24.0
 NARROW_MARGIN, MIN_NARROW_WIDTH = 8.0, 340.0
-"""Of the picture for a phone: its margin, and its smallest width."""
+"""Margin and smallest width of the picture for a phone."""
 MIN_PICTURE_WIDTH = 820.0
 """Smallest width of the picture, so that small graphs are not enlarged to the width of the page."""
 FULL_WIDTH_FROM = 1100.0

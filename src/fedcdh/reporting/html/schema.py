@@ -112,6 +112,12 @@ def check_document(document: Any) -> None:
     if not isinstance(document, Mapping):
         raise DataError(f"Found no JSON object. {_EXPECTED}")
     found = document.get("format")
+    if isinstance(found, str) and found.startswith("fedcdh-hidden-causes-"):
+        raise DataError(
+            "This is the result of a search with hidden causes, whose circles and ↔ neither the report nor read_result "
+            "can show yet. Read graph.txt and edges.csv beside it, draw graph.dot with Graphviz, or search without "
+            "hidden causes."
+        )
     if found in OLD_FORMATS:
         raise DataError(f"The result has the format {found!r} of an older version. {_EXPECTED}")
     if found != FORMAT and isinstance(found, str) and re.fullmatch(r"fedcdh-result-[0-9]{1,6}", found):
