@@ -220,4 +220,4 @@ def test_effects_are_refused_and_left_out_of_the_files(method):
     document = json.loads(render_result_json(result))
     assert document["effects"] is None
     assert all(edge["slope"] is None for edge in document["edges"])
-    assert any("draws false edges" in note for note in document["notes"]) == (method == "evidence")
+    assert any("can draw false edges" in note for note in document["notes"]) == (method == "evidence")

@@ -88,8 +88,8 @@ def describe_absent_variables(known: Cohort | Aggregate, method: str) -> Iterato
     yield f"not measured everywhere: {'; '.join(parts[:_MAX_NAMED_CLIENTS])}{more}"
     if method == "evidence":
         yield (
-            "evidence expects what a client lacks from the others; where mechanisms differ between clients, this draws "
-            "false edges: compare with method 'constraint', which expects nothing"
+            "evidence expects what a client lacks from the others; where mechanisms differ between clients, this can "
+            "draw false edges: compare with method 'constraint', which expects nothing"
         )
     pairs = sorted(map(sort_pair, known.pairs_never_together()))
     if pairs:
