@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 
 import pytest
 from cli_study import plan_of, run, summaries
@@ -58,13 +60,19 @@ def browser(here, monkeypatch):
     return make
 
 
-def test_the_browser_shows_the_page(study, here, capsys, browser):
+def report_in_new_process(*options):
+    """Python looks for browsers once in a process."""
+    words = [sys.executable, "-m", "fedcdh", "report", "result", *options]
+    return subprocess.run(words, capture_output=True, text=True, check=True)
+
+
+def test_the_browser_shows_the_page(study, here, browser):
     run("discover", plan_of(study), *summaries(study), "-q")
     browser(0)
-    run("report", "result", "-o", "a page.html", "--open")
+    found = report_in_new_process("-o", "a page.html", "--open")
     address = (here / "a page.html").resolve().as_uri()
     assert (here / "shown.txt").read_text().strip() == address
-    assert "No browser" not in capsys.readouterr().err
+    assert "No browser" not in found.stderr
     browser(1)
-    run("report", "result", "-o", "a page.html", "--open", "-q")
-    assert f"No browser opened the page. Open it yourself: {address}" in capsys.readouterr().err
+    found = report_in_new_process("-o", "a page.html", "--open", "-q")
+    assert f"No browser opened the page. Open it yourself: {address}" in found.stderr

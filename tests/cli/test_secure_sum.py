@@ -104,7 +104,7 @@ def test_by_file_what_left_under_masks_does_not_leave_plainly_by_the_same_plan(b
     assert told == ["masked", "round", "round", "round"]
     capsys.readouterr()
     assert main(["summarize", "../study.plan.json", "data.csv", "--client", "site0", *OWN]) == 7
-    assert "left under masks" in capsys.readouterr().err
+    assert "this client has masked numbers about these rows" in capsys.readouterr().err
     assert not Path("site0.summary").exists()
     renamed = replace(by_file.study, plan=replace(by_file.study.plan, study="without masks"))
     Path("renamed.plan.json").write_text(renamed.to_json())

@@ -53,8 +53,13 @@ def numbers(seed: int = 0, sizes: Sequence[int] = (60, 50, 40), count: int = 4) 
     return tables
 
 
-def plan_of(tables: Mapping[str, object], family: FeatureFamily = Hermite()) -> StudyPlan:  # noqa: B008 (a value)
-    return StudyPlan.from_profiles((profile(table, client) for client, table in tables.items()), family=family)
+def plan_of(
+    tables: Mapping[str, object],
+    family: FeatureFamily = Hermite(),  # noqa: B008 (a value)
+    accept_differences: Sequence[str] = (),
+) -> StudyPlan:
+    profiles = (profile(table, client) for client, table in tables.items())
+    return StudyPlan.from_profiles(profiles, family=family, accept_differences=accept_differences)
 
 
 def cohort_of(tables: Mapping[str, object], family: FeatureFamily = Hermite()) -> Cohort:  # noqa: B008 (a value)

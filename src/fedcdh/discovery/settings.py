@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from fedcdh.data.recipe_file import Recipes
-from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
-from fedcdh.summaries.absent_columns import AbsentRule
-from fedcdh.summaries.joint import AnswerSource
-from fedcdh.summaries.plan import MissingValues
+
+if TYPE_CHECKING:  # `fedcdh discover --help` reads this module, and should not load the packages of numbers
+    from fedcdh.data.recipe_file import Recipes
+    from fedcdh.data.sources import ColumnKind
+    from fedcdh.summaries.absent_columns import AbsentRule
+    from fedcdh.summaries.joint import AnswerSource
+    from fedcdh.summaries.plan import MissingValues
 
 DEFAULT_ALPHA = 0.05
 """Significance level of the tests for up to `MAX_VARIABLES_AT_DEFAULT_ALPHA` variables."""

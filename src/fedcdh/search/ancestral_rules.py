@@ -43,9 +43,9 @@ def apply_ancestral_rules(graph: AncestralGraph, is_collider: IsCollider, *, sel
     >>> marks = {("x", "z"): "arrow", ("z", "x"): "circle", ("y", "z"): "arrow", ("z", "y"): "circle"}
     >>> graph = AncestralGraph(("x", "y", "z", "w"), {**marks, ("z", "w"): "circle", ("w", "z"): "circle"})
     >>> print(apply_ancestral_rules(graph, lambda *path: False))
+    z → w
     x ○→ z
     y ○→ z
-    z → w
     """
     rules = _Marks(graph)
     arrowheads = (rules.rule_1, rules.rule_2, rules.rule_3, lambda: rules.rule_4(is_collider))

@@ -45,7 +45,7 @@ def row_keys(names: Sequence[str], values: Array) -> Keys:
     Examples
     --------
     >>> a, b, c = row_keys(["x", "y"], np.array([[1.0, 1.0, 1.0], [np.nan, 2.0, np.nan]]))
-    >>> a == c, a == b
+    >>> bool(a == c), bool(a == b)
     (True, False)
     """
     keys = np.zeros(values.shape[1], dtype=np.uint64)
