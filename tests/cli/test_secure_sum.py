@@ -97,7 +97,7 @@ def test_by_file_the_policy_of_a_site_holds(by_file, capsys):
     assert not (by_file.root / "site1" / "site1.masked").exists()
 
 
-def test_by_file_what_left_under_masks_does_not_leave_plainly_by_the_same_plan(by_file, capsys):
+def test_by_file_what_left_under_masks_does_not_leave_plainly_by_any_plan(by_file, capsys):
     by_file.run({})
     by_file.monkeypatch.chdir(by_file.root / "site0")
     told = [entry.release.kind for entry in ReleaseLedger(Path(OWN[1])).entries()]
@@ -108,7 +108,8 @@ def test_by_file_what_left_under_masks_does_not_leave_plainly_by_the_same_plan(b
     assert not Path("site0.summary").exists()
     renamed = replace(by_file.study, plan=replace(by_file.study.plan, study="without masks"))
     Path("renamed.plan.json").write_text(renamed.to_json())
-    assert main(["summarize", "renamed.plan.json", "data.csv", "--client", "site0", *OWN]) == 0
+    assert main(["summarize", "renamed.plan.json", "data.csv", "--client", "site0", *OWN]) == 7
+    assert "by any plan" in capsys.readouterr().err
 
 
 def test_by_file_masks_over_what_left_plainly_hide_nothing_and_are_free(by_file):
