@@ -44,9 +44,9 @@ def profile_all():
 def test_a_plan_needs_an_explicit_acceptance(sites, capsys):
     profiles = profile_all()
     assert main(["plan", *profiles]) != 0
-    told = capsys.readouterr().err
-    assert "client 'east' has no column 'crp', client 'north' has no column 'bmi'" in told
-    assert "--allow-absent" in told
+    refusal = capsys.readouterr().err
+    assert "client 'east' has no column 'crp', client 'north' has no column 'bmi'" in refusal
+    assert "--allow-absent" in refusal
     assert not (sites / "study.plan.json").exists()
     run("plan", *profiles, "--allow-absent")
     assert "Absent at east: crp." in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Whether a value is missing, as a variable."""
+"""Missing values become variables."""
 
 import pytest
 

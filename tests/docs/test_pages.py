@@ -102,7 +102,7 @@ def test_the_first_notebook_runs_in_jupyter(empty_folder):
 
 
 def _text_of(outputs):
-    """What was printed, and the HTML of values; pictures are drawn by other programs in a notebook."""
+    """Return the printed text and the HTML of values; pictures are drawn by other programs in a notebook."""
     printed = "".join(one["text"] for one in outputs if one["output_type"] == "stream" and one["name"] == "stdout")
     return printed, [one["data"]["text/html"] for one in outputs if "text/html" in one.get("data", {})]
 

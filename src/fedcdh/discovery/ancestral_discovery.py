@@ -35,7 +35,7 @@ _REFUSED: Mapping[str, str] = {
     "report": _NOT_DRAWN,
     "plot": _NOT_DRAWN,
 }
-"""What a `Discovery` has and this result refuses, and why."""
+"""Methods of a `Discovery` that this result refuses, with the reason."""
 
 
 @dataclass(frozen=True)

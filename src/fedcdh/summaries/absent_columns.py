@@ -10,7 +10,7 @@ from fedcdh.data.sources import ColumnKind, to_source
 from fedcdh.errors import PlanError, SettingsError
 
 AbsentRule: TypeAlias = Literal["refuse", "allow"] | Mapping[str, Sequence[str]]
-"""Whether clients may lack columns: none, all that have no near name, or those that are named."""
+"""Columns that clients may lack: none, all that have no near name, or those that are named."""
 MIN_SIMILARITY = 0.75
 """Similarity of two names, from 0 to 1, from which one may be a spelling of the other."""
 _MAX_LISTED = 8

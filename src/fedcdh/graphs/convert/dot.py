@@ -40,9 +40,9 @@ def to_dot(graph: PartialGraph, changing: Collection[str] = ()) -> str:
     <BLANKLINE>
     """
     rows = ["digraph study {", "  node [shape=ellipse];"]
-    rows += [f"  {_quote(name)}{' [shape=box, style=bold]' * (name in changing)};" for name in graph.nodes]
-    rows += [f"  {_quote(tail)} -> {_quote(head)};" for tail, head in sorted(graph.arrows)]
-    rows += [f"  {_quote(a)} -> {_quote(b)} [dir=none];" for a, b in sorted(sorted(line) for line in graph.lines)]
+    rows += [f"  {quote_dot(name)}{' [shape=box, style=bold]' * (name in changing)};" for name in graph.nodes]
+    rows += [f"  {quote_dot(tail)} -> {quote_dot(head)};" for tail, head in sorted(graph.arrows)]
+    rows += [f"  {quote_dot(a)} -> {quote_dot(b)} [dir=none];" for a, b in sorted(sorted(line) for line in graph.lines)]
     return "\n".join([*rows, "}", ""])
 
 
@@ -89,7 +89,7 @@ def from_dot(text: str) -> PartialGraph:
     edges = [(_read_end(edge.get_source()), _read_end(edge.get_destination()), edge) for edge in drawn.get_edges()]
     lines = {frozenset((a, b)) for a, b, edge in edges if _is_line(edge, drawn)}
     arrows = {_to_arrow(a, b, edge) for a, b, edge in edges if not _is_line(edge, drawn)}
-    listed = [_unquote(node.get_name()) for node in drawn.get_nodes() if node.get_name() not in _DEFAULT_STATEMENTS]
+    listed = [unquote_dot(node.get_name()) for node in drawn.get_nodes() if node.get_name() not in _DEFAULT_STATEMENTS]
     nodes = dict.fromkeys([*listed, *(name for a, b, _ in edges for name in (a, b))])
     return PartialGraph(tuple(nodes), frozenset(arrows), frozenset(lines))
 
@@ -107,7 +107,7 @@ def _to_arrow(a: str, b: str, edge: Any) -> tuple[str, str]:
 
 
 def _read_direction(edge: Any) -> str:
-    direction = _unquote(edge.get("dir") or "forward")
+    direction = unquote_dot(edge.get("dir") or "forward")
     if direction not in _DIRECTIONS:
         raise GraphError(f"an edge has dir={direction}; expected one of {', '.join(_DIRECTIONS)}. Correct the DOT text")
     return direction
@@ -116,16 +116,16 @@ def _read_direction(edge: Any) -> str:
 def _read_end(name: Any) -> str:
     if not isinstance(name, str):
         raise GraphError("an edge joins a subgraph; expected one edge per pair of nodes. Export the graph that way")
-    return _unquote(name)
+    return unquote_dot(name)
 
 
-def _unquote(name: str) -> str:
+def unquote_dot(name: str) -> str:
     """Return a name without the quotes and escapes of DOT."""
     if not (len(name) >= 2 and name[0] == name[-1] == '"'):
         return name
     return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], name[1:-1], flags=re.DOTALL)
 
 
-def _quote(name: str) -> str:
+def quote_dot(name: str) -> str:
     """Return a name in quotes for Graphviz; a single backslash before the closing quote would escape it."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

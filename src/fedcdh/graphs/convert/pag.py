@@ -19,6 +19,7 @@ from fedcdh._io import strict_json
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import GraphError
 from fedcdh.graphs.ancestral_graph import AncestralGraph, Mark
+from fedcdh.graphs.convert.dot import quote_dot, unquote_dot
 
 FORMAT = "fedcdh-pag-1"
 _AT_LEFT: Mapping[Mark, str] = {"tail": "-", "arrow": "<", "circle": "o"}
@@ -224,9 +225,9 @@ def pag_to_dot(graph: AncestralGraph) -> str:
     }
     <BLANKLINE>
     """
-    rows = ["digraph study {", "  node [shape=ellipse];", *(f"  {_quote(name)};" for name in graph.nodes)]
+    rows = ["digraph study {", "  node [shape=ellipse];", *(f"  {quote_dot(name)};" for name in graph.nodes)]
     rows += [
-        f"  {_quote(a)} -> {_quote(b)} [dir=both, arrowtail={_DOT_SHAPES[at_a]}, arrowhead={_DOT_SHAPES[at_b]}];"
+        f"  {quote_dot(a)} -> {quote_dot(b)} [dir=both, arrowtail={_DOT_SHAPES[at_a]}, arrowhead={_DOT_SHAPES[at_b]}];"
         for a, b, at_a, at_b in graph.edges
     ]
     return "\n".join([*rows, "}", ""])
@@ -273,22 +274,12 @@ def pag_from_dot(text: str) -> AncestralGraph:
                 f"an edge has the ends {ends[0]} and {ends[1]}; expected arrowtail and arrowhead among "
                 f"{', '.join(shapes)}. Export it again"
             )
-        a, b = _unquote(edge.get_source()), _unquote(edge.get_destination())
+        a, b = unquote_dot(edge.get_source()), unquote_dot(edge.get_destination())
         _put_edge(marks, a, b, _to_symbol(shapes[ends[0]], shapes[ends[1]]))
     nodes = [
-        _unquote(node.get_name()) for node in read[0].get_nodes() if node.get_name() not in ("node", "edge", "graph")
+        unquote_dot(node.get_name()) for node in read[0].get_nodes() if node.get_name() not in ("node", "edge", "graph")
     ]
     return AncestralGraph(tuple(nodes), marks)
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
-def _unquote(name: str) -> str:
-    if not (len(name) >= 2 and name[0] == name[-1] == '"'):
-        return name
-    return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], name[1:-1], flags=re.DOTALL)
 
 
 def pag_to_pcalg(graph: AncestralGraph) -> npt.NDArray[np.int64]:
